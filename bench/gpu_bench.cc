@@ -1,6 +1,6 @@
 // What the CUDA backend reaches of what the device could do, as ratios of one run: decoding and
-// verifying beside the rate of a copy, prompts beside the rate of a library product, steps with
-// masks beside steps without, masks alone beside the bytes that have to move.
+// verifying next to the rate of a copy, prompts next to the rate of a library product, steps with
+// masks next to steps without, masks alone next to the bytes that have to move.
 //
 //   gpu_bench [--json FILE] [--quick] [--no-dependent-launch] [--rehearse]
 //             [--checked NAME=passed|failed]...
@@ -418,7 +418,7 @@ void RunModel(Model& model, const ShapeOfModel& shape, double copy_rate, double 
 void RunModels(double copy_rate, double product_rate, const std::function<void()>& save) {
   Weights weights;
   const auto end = [&](const std::string& name, const Model& model) {
-    // What was done another way than it is meant to be is a failure here.
+    // A result by another path than the intended one is a failure here.
     const std::string& given_up = static_cast<const TransformerCuda&>(model).given_up();
     if (!given_up.empty()) Part(name, [&] { Check(Error{ErrorCode::kInternal, given_up, name}); });
     save();

@@ -1,4 +1,4 @@
-// Every kernel at every shape that counts: checked against its reference, then timed, beside the
+// Every kernel at every shape that counts: checked against its reference, then timed, next to the
 // rates of a copy and of a library product in the same run.
 //
 //   kernel_bench [--json FILE] [--only CASE] [--profile] [--seconds N] [--list] [--rehearse]
@@ -9,8 +9,8 @@
 // are counted as left out. --rehearse: all of it on toys, which is what the emulation runs
 // (kernel_bench_rehearsal).
 //
-// The three kernels that lose the most time in one of their cases beside what those rates allow are
-// named at the end and in the file. Exit codes: 1, a case has failed or was left out; 77, no
+// The three kernels that lose the most time in one of their cases against what those rates allow
+// are named at the end and in the file. Exit codes: 1, a case has failed or was left out; 77, no
 // device.
 #include "bench/kernel_bench.h"
 

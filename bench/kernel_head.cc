@@ -123,7 +123,7 @@ Case HeadCase(const WeightPool& pool, const BenchShape& shape, int rows, Allowed
   return made;
 }
 
-// Top-k and top-p, beside the sampler.
+// Top-k and top-p, next to the sampler.
 Case ProcessCase(const BenchShape& shape, int rows) {
   const auto given = MakeGiven(shape.vocabulary, rows, Allowed::kHalf);
   const auto width = static_cast<size_t>(shape.vocabulary);

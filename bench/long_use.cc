@@ -5,7 +5,7 @@
 //
 // What is measured is the grammars alone: a random walk over the masks takes the place of a model.
 // A walk leans to the end, or strings and objects would hardly have one. With --budget 0 nothing is
-// ever given back: the speed to compare with, as long as the memory suffices.
+// ever freed: the speed to compare with, as long as the memory suffices.
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -27,7 +27,8 @@
 namespace pawl {
 namespace {
 
-// Beside the examples of the repository: schemas whose texts never meet the same states again.
+// In addition to the examples of the repository: schemas whose texts never meet the same states
+// again.
 constexpr const char* kOpenSchemas[] = {
     R"({"type":"object","additionalProperties":{"type":"integer"}})",
     R"({"type":"object","additionalProperties":{"type":"array","items":{"type":"number"}}})",

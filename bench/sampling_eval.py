@@ -5,7 +5,7 @@
 
 For each text with its schema, at --temperature: one output by masks alone (gcd) and one drawn from a population of
 --particles (smc) with the same seed; the paired difference of their log-probabilities under the model, with a 95 %
-confidence interval. Then --check-texts of them again, --check-outputs for each, in three ways: the schema as a mask,
+confidence interval. Then --check-texts of them again, --check-outputs for each, in three forms: the schema as a mask,
 which is what checking the whole vocabulary at every step gives, at as many questions as there are steps and tokens; the
 schema as a check behind a mask that knows the keys alone (awrs); and as a check without any mask. For each the share of
 outputs that are valid, and questions as a share of what the whole vocabulary at its own steps would have cost.

@@ -1,4 +1,4 @@
-# The libraries that others link, put together from the objects of the floors, and their packages.
+# The libraries that others link, put together from the objects of the layers, and their packages.
 #
 #   pawl::core   libpawl_core: grammars, schemas, masks, matcher; C++, static or shared by BUILD_SHARED_LIBS
 #   pawl::engine libpawl_engine: models, tokenizers and the decode loop behind pawl/engine.h; needs pawl::core, kind as core
@@ -16,12 +16,12 @@ if(PROJECT_VERSION_MAJOR EQUAL 0)
   set(PAWL_SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
 endif()
 
-# pawl_library(name FLOORS ... SYMBOLS file): settings of a library made of floors. SYMBOLS: what it shows when shared.
+# pawl_library(name LAYERS ... SYMBOLS file): settings of a library made of layers. SYMBOLS: what it shows when shared.
 function(pawl_library name)
-  cmake_parse_arguments(ARG "" "SYMBOLS" "FLOORS" ${ARGN})
+  cmake_parse_arguments(ARG "" "SYMBOLS" "LAYERS" ${ARGN})
   pawl_target(${name})
-  foreach(floor IN LISTS ARG_FLOORS)
-    target_sources(${name} PRIVATE $<TARGET_OBJECTS:${floor}>)
+  foreach(layer IN LISTS ARG_LAYERS)
+    target_sources(${name} PRIVATE $<TARGET_OBJECTS:${layer}>)
   endforeach()
   target_include_directories(${name} INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   set_target_properties(${name} PROPERTIES LINKER_LANGUAGE CXX VERSION ${PROJECT_VERSION} SOVERSION ${PAWL_SOVERSION})
@@ -63,18 +63,18 @@ function(pawl_c_exports name)
 endfunction()
 
 add_library(pawl_core)
-pawl_library(pawl_core FLOORS pawl_base pawl_grammar pawl_schemas SYMBOLS ${pawl_SOURCE_DIR}/cmake/pawl_core.symbols)
+pawl_library(pawl_core LAYERS pawl_base pawl_grammar pawl_schemas SYMBOLS ${pawl_SOURCE_DIR}/cmake/pawl_core.symbols)
 target_link_libraries(pawl_core PUBLIC Threads::Threads)
 target_compile_features(pawl_core PUBLIC cxx_std_20)
 set_target_properties(pawl_core PROPERTIES EXPORT_NAME core)
 add_library(pawl::core ALIAS pawl_core)
 set(PAWL_COMPONENTS core)
 
-# What floors stand on, down to those that pawl_core holds: our own targets into FLOORS, all others into OTHERS.
-function(pawl_floors_under floor floors others)
+# What layers stand on, down to those that pawl_core holds: our own targets into LAYERS, all others into OTHERS.
+function(pawl_layers_under layer layers others)
   set(seen)
   set(outside)
-  set(next ${floor})
+  set(next ${layer})
   while(next)
     list(POP_FRONT next target)
     if(target IN_LIST seen OR target MATCHES "^pawl_(grammar|schemas)$")
@@ -92,19 +92,19 @@ function(pawl_floors_under floor floors others)
   list(REMOVE_DUPLICATES outside)
   # nlohmann/json is headers that our sources alone include.
   list(REMOVE_ITEM outside Threads::Threads nlohmann_json::nlohmann_json)
-  set(${floors} ${seen} PARENT_SCOPE)
+  set(${layers} ${seen} PARENT_SCOPE)
   set(${others} ${outside} PARENT_SCOPE)
 endfunction()
 
 if(PAWL_BUILD_ENGINE)
-  pawl_floors_under(pawl_engine_api PAWL_ENGINE_FLOORS PAWL_ENGINE_OTHERS)
+  pawl_layers_under(pawl_engine_api PAWL_ENGINE_LAYERS PAWL_ENGINE_OTHERS)
   add_library(pawl_engine)
   get_target_property(type pawl_engine TYPE)
   if(NOT type STREQUAL "SHARED_LIBRARY")
     # A static pawl_core shows its pawl_base; a shared one hides it, and pawl_engine has its own.
-    list(REMOVE_ITEM PAWL_ENGINE_FLOORS pawl_base)
+    list(REMOVE_ITEM PAWL_ENGINE_LAYERS pawl_base)
   endif()
-  pawl_library(pawl_engine FLOORS ${PAWL_ENGINE_FLOORS} SYMBOLS ${pawl_SOURCE_DIR}/cmake/pawl_core.symbols)
+  pawl_library(pawl_engine LAYERS ${PAWL_ENGINE_LAYERS} SYMBOLS ${pawl_SOURCE_DIR}/cmake/pawl_core.symbols)
   target_link_libraries(pawl_engine PUBLIC pawl_core PRIVATE Threads::Threads ${PAWL_ENGINE_OTHERS})
   set_target_properties(pawl_engine PROPERTIES EXPORT_NAME engine)
   add_library(pawl::engine ALIAS pawl_engine)
@@ -113,10 +113,10 @@ endif()
 
 if(PAWL_BUILD_C)
   add_library(pawl_c SHARED)
-  pawl_floors_under(pawl_capi PAWL_C_FLOORS PAWL_C_OTHERS)
-  list(APPEND PAWL_C_FLOORS pawl_base pawl_grammar pawl_schemas)
-  list(REMOVE_DUPLICATES PAWL_C_FLOORS)
-  pawl_library(pawl_c FLOORS ${PAWL_C_FLOORS} SYMBOLS ${pawl_SOURCE_DIR}/cmake/pawl_c.symbols)
+  pawl_layers_under(pawl_capi PAWL_C_LAYERS PAWL_C_OTHERS)
+  list(APPEND PAWL_C_LAYERS pawl_base pawl_grammar pawl_schemas)
+  list(REMOVE_DUPLICATES PAWL_C_LAYERS)
+  pawl_library(pawl_c LAYERS ${PAWL_C_LAYERS} SYMBOLS ${pawl_SOURCE_DIR}/cmake/pawl_c.symbols)
   target_link_libraries(pawl_c PRIVATE Threads::Threads ${PAWL_C_OTHERS})
   set_target_properties(pawl_c PROPERTIES EXPORT_NAME c OUTPUT_NAME pawl)
   if(WIN32)
@@ -129,7 +129,7 @@ endif()
 
 if(PAWL_HAVE_CUDA)
   add_library(pawl_cuda_component STATIC)
-  pawl_library(pawl_cuda_component FLOORS pawl_cuda_masks)
+  pawl_library(pawl_cuda_component LAYERS pawl_cuda_masks)
   target_link_libraries(pawl_cuda_component PRIVATE CUDA::cudart_static)
   target_compile_features(pawl_cuda_component PUBLIC cxx_std_17)
   set_target_properties(pawl_cuda_component PROPERTIES EXPORT_NAME cuda OUTPUT_NAME pawl_cuda_kernels)

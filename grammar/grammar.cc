@@ -130,8 +130,8 @@ std::vector<std::string> Grammar::SampleTexts(size_t bytes) const {
 }
 
 size_t Grammar::PrepareMasks(std::span<const TokenId> tokens) const {
-  // Of what the machine keeps, which tells how much it had to do: with a schema that is dear to
-  // look into, what nobody may ask for is not looked for.
+  // Of what the machine keeps, which tells how much it had to do: with a schema that costs much to
+  // look into, what no call may ask for is not looked for.
   constexpr size_t kMostGrowth = size_t{2} << 20;
   std::optional<State> at = Start();
   const size_t most = at->impl().bytes() + kMostGrowth;

@@ -1,6 +1,6 @@
 // A machine grows lazily in every question, so one lock per grammar serialises the questions; they
 // are short once warm (a hash look-up). Masks are memoised by state key; a mask that is known is
-// found without that lock, so that nobody waits for another one's new state. Of a new mask only
+// found without that lock, so that no thread waits for another one's new state. Of a new mask only
 // what the machine answers is found under it. Memory before, and hashing, interning and counting
 // the words after it, are half of the time of most masks of a JSON Schema, which is what lets two
 // threads share the new states of one grammar. Meanwhile the keys of such masks are in being_made_,
@@ -21,7 +21,7 @@ namespace pawl {
 namespace {
 constexpr size_t kMaxMemoEntries = size_t{1} << 20;
 constexpr size_t kMemoEntryBytes = 48;
-// Closings that are kept: of each beside its tokens, and of all.
+// Closings that are kept: of each in addition to its tokens, and of all.
 constexpr size_t kClosingBytes = 128, kMostClosingBytes = size_t{4} << 20;
 constexpr size_t kLongText = 1000;               // whose spelling is kept
 constexpr size_t kPieceBytes = 256;              // of a text that is read

@@ -150,7 +150,7 @@ class GrammarImpl : public GrammarUse {
   Result<std::vector<Capture>> FindCaptures(std::span<const OutputPiece> output) const;
 
   // Memory. Of the machine and what was found with it, masks aside: as measured last, and what has
-  // to be there before beginning anew is worth while.
+  // to be there before a new start is worth while.
   size_t bytes() const { return static_cast<size_t>(bytes_.load(std::memory_order_relaxed)); }
   size_t least_bytes() const { return least_bytes_.load(std::memory_order_relaxed); }
   int64_t users() const { return users_.load(std::memory_order_relaxed); }
@@ -158,7 +158,7 @@ class GrammarImpl : public GrammarUse {
   // The same, unless a question runs: then what was booked before stands.
   void MeasureIfFree() const;
   void ForgetMasks() const;
-  // Nobody starts here any more.
+  // No state starts here any more.
   void Retire() const;
   // Somebody has taken a text again that is still being written: what it needs is needed.
   void Replayed() const;
@@ -215,7 +215,7 @@ class GrammarImpl : public GrammarUse {
 };
 
 // GrammarOwner: what a Grammar and its copies share. It knows how to make the grammar's machine
-// again, so that what the machine has found can be given back.
+// again, so that what the machine has found can be freed.
 //
 // Thread-safe.
 
@@ -230,7 +230,7 @@ using MachineMaker = std::function<LockedMachine()>;
 
 class GrammarOwner : public std::enable_shared_from_this<GrammarOwner> {
  public:
-  // `again`: may be empty; then only masks are given back, and an exception in a question of the
+  // `again`: may be empty; then only masks are freed, and an exception in a question of the
   // machine is the grammar's end. It holds `source_bytes`.
   static std::shared_ptr<GrammarOwner> Make(LockedMachine machine,
                                             std::shared_ptr<const Vocabulary> vocabulary,
@@ -240,7 +240,7 @@ class GrammarOwner : public std::enable_shared_from_this<GrammarOwner> {
   GrammarOwner(const GrammarOwner&) = delete;
   GrammarOwner& operator=(const GrammarOwner&) = delete;
 
-  // The machine of now, with one use of it for the caller. Made again when it was given back, or
+  // The machine of now, with one use of it for the caller. Made again when it was freed, or
   // when an exception has broken its lock; without `again` one that takes nothing stands for that.
   const GrammarImpl* Current();
   const Vocabulary& vocabulary() const { return *shared_->vocabulary; }

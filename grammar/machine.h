@@ -120,7 +120,7 @@ class Machine {
     return std::vector<Capture>();
   }
   // What rules with a temperature that the state is in, or may enter next, ask for: the innermost
-  // of each way to go on, the highest of all ways. nullopt: none asks.
+  // of each continuation, the highest of all continuations. nullopt: none asks.
   virtual std::optional<float> Temperature(Key /*state*/) { return std::nullopt; }
 
   // Bytes of the heap that the machine keeps, by a walk over all of it. Parts that it shares with

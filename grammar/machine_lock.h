@@ -2,7 +2,7 @@
 // still be trusted.
 //
 //   MachineUse use(*lock);                  // waits for the lock
-//   if (use.broken()) return nothing;       // nobody may ask these machines any more
+//   if (use.broken()) return nothing;       // no call may ask these machines any more
 //   return machine->Completion(state);      // an exception that passes breaks them
 //
 // A machine grows in every question and keeps what it finds, in several tables that refer to each

@@ -1,6 +1,6 @@
 // A stack of states is all the history there is: states are values that never go away while
 // somebody has them, so that taking a step back is forgetting the last one, and a clone is a copy
-// of the stack. When the grammar has begun anew to give memory back, or because an exception left a
+// of the stack. When the grammar has started again to free memory, or because an exception left a
 // question in the middle, the steps are taken again there.
 //
 // A batch and a tree of drafts are loops over the same question, "the mask of this position". The

@@ -1,8 +1,8 @@
-// The largest gives back first. What grows without end is what gets large, so grammars whose states
-// are all known keep what they have found, and those that always meet new ones pay for it. A
-// grammar gives back when it has at least doubled since it began, so that however small the budget,
-// no more is found again than was found once. Grammars that nobody uses are the exception: when
-// nothing else helps they give all back, those used longest ago first.
+// The largest frees memory first. What grows without end is what gets large, so grammars whose
+// states are all known keep what they have found, and those that always meet new ones pay for it. A
+// grammar frees memory when it has at least doubled since it began, so that however small the
+// budget, no more is found again than was found once. Grammars that are not in use are the
+// exception: when nothing else helps they give all back, those used longest ago first.
 #include "grammar/memory_budget.h"
 
 #if __has_include(<malloc.h>)
@@ -21,7 +21,7 @@ namespace {
 constexpr int64_t kWorthHandingBack = int64_t{16} << 20;
 
 // What is freed lies between what is still in use, and the C library keeps it: a process that has
-// given back a hundred times held four times what it used.
+// freed a hundred times held four times what it used.
 void HandBackToTheSystem() {
 #ifdef __GLIBC__
   malloc_trim(0);
@@ -53,7 +53,7 @@ void MemoryBudget::Settle() {
   const std::vector<std::shared_ptr<GrammarOwner>> keepers = Keepers();
   const auto over = [&] { return bytes_.load(std::memory_order_relaxed) > limit_; };
   const size_t least = limit() / 64;
-  // What states in use hold stays until they go; who gave back is not asked again.
+  // What states in use hold stays until they go; a grammar that freed memory is not asked again.
   std::vector<bool> asked(keepers.size());
   while (over()) {
     size_t best = keepers.size();

@@ -1,13 +1,13 @@
 // Memory of grammars: the budget of a compiler (MemoryBudget), and the watch that ends a question
 // which grows too much (GrowthWatch).
 //
-// MemoryBudget: how much all the grammars of a compiler may keep, and who gives back when that is
-// spent.
+// MemoryBudget: how much all the grammars of a compiler may keep, and which one frees memory when
+// that is spent.
 //
 //   auto budget = std::make_shared<MemoryBudget>(size_t{256} << 20);
 //   budget->Register(keeper);                  // a grammar joins
 //   budget->Add(bytes);                     // it has grown
-//   if (budget->Spent()) budget->Settle();  // the largest begins anew
+//   if (budget->Spent()) budget->Settle();  // the largest starts again
 //
 // Thread-safe. Settle takes locks of grammars: call it with none held.
 #ifndef PAWL_GRAMMAR_MEMORY_BUDGET_H_
@@ -33,7 +33,7 @@ class GrammarOwner;
 class MemoryBudget {
  public:
   static constexpr size_t kDefault = size_t{256} << 20;
-  // A grammar that begins anew is there twice until its old states go: a quarter is left for that.
+  // A grammar that starts again is there twice until its old states go: a quarter is left for that.
   explicit MemoryBudget(size_t limit)
       : limit_(static_cast<int64_t>(limit - limit / 4)), again_(limit_) {}
 
@@ -41,10 +41,10 @@ class MemoryBudget {
   void Register(const std::shared_ptr<GrammarOwner>& keeper);
   void Add(int64_t bytes) {
     const int64_t now = bytes_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
-    // What could not be given back has gone by now: the limit holds again.
+    // What could not be freed has gone by now: the limit holds again.
     if (bytes < 0 && now <= limit_) again_.store(limit_, std::memory_order_relaxed);
   }
-  // Over the limit, and grown since the last time that not enough could be given back.
+  // Over the limit, and grown since the last time that not enough could be freed.
   bool Spent() const {
     return bytes_.load(std::memory_order_relaxed) > again_.load(std::memory_order_relaxed);
   }
@@ -53,7 +53,7 @@ class MemoryBudget {
   // limit is kept, and machines that an exception has broken. Settle happens when a grammar grows;
   // this is for a process that is idle.
   void FreeUnused();
-  // A grammar that began anew is gone, now that no state holds it.
+  // A grammar that started again is gone, now that no state holds it.
   void Freed(int64_t bytes) {
     Add(-bytes);
     freed_.fetch_add(bytes, std::memory_order_relaxed);

@@ -66,7 +66,7 @@ class FewestFromEnd {
 //
 // A key such as "customer" is forced as text, but "c" "ustomer" spells it as well as "customer"
 // does, and a model that has to go on from an unusual spelling goes on worse. So the run is encoded
-// the way the model's training text was. Bytes at its end are left out where a longer token could
+// as the model's training text was. Bytes at its end are left out where a longer token could
 // still swallow them together with what follows: there the model has a choice.
 
 // Tokens that spell a prefix of `forced` (perhaps all of it, perhaps nothing): no token of the

@@ -1,5 +1,5 @@
-// A compiler turns texts into machines, and machines with its vocabulary into grammars. All ways
-// lead through a keeper, which knows how to make the machine again from the text (and from the
+// A compiler turns texts into machines, and machines with its vocabulary into grammars. All of them
+// go through a keeper, which knows how to make the machine again from the text (and from the
 // documents that references led to, which are written down), since the budget of memory may drop
 // it. Grammars that were used last are found again by their texts and options.
 #include "pawl/compiler.h"
@@ -94,12 +94,12 @@ struct Formats : FormatCache {
   explicit Formats(const Vocabulary&) {}
 };
 
-// What compilations have beside their texts and options.
+// What compilations have in addition to their texts and options.
 struct Context {
   std::shared_ptr<const Vocabulary> vocabulary;
   std::shared_ptr<schema::Witnesses> witnesses;
   std::shared_ptr<MemoryBudget> budget;  // of what checking finds of a schema; see GrowthWatch
-  std::shared_ptr<StopFlag> stop;        // nullptr: nobody stops it
+  std::shared_ptr<StopFlag> stop;        // nullptr: never stopped
   // Of schemas inside grammars: pointers of a field that is copied from JsonSchemaOptions::source,
   // and of one that waits for its text.
   struct Fields {

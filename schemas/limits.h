@@ -44,7 +44,7 @@ inline constexpr size_t kExponentStates = 20'000;
 // in which what holds for certain is put into the rest.
 inline constexpr size_t kProductSteps = 200'000;
 inline constexpr int kUnitRounds = 16;
-// Conditions of one kind, other than lists, that are combined in all ways.
+// Conditions of one kind, other than lists, that are combined in full.
 inline constexpr size_t kCombinedConditions = 3;
 // Shortest texts of formats that schemas share, and how long each may be.
 inline constexpr size_t kWitnesses = 256, kWitnessBytes = 1024;
@@ -148,7 +148,7 @@ inline constexpr double kCountless = 1e12;
 // stack.
 inline constexpr int kSolverDepth = 1100;
 // Ways to fulfil a formula that are tried, open branches whose outcomes are all tried, and how many
-// sets of ways are kept.
+// sets of paths are kept.
 inline constexpr size_t kCubes = 64, kTracksEnumerated = 6, kKeptCubes = 10'000;
 // Once something is found a few more tries may find something shorter; that is enough.
 inline constexpr int kShorterTries = 4;
@@ -183,7 +183,8 @@ inline constexpr size_t kSpareLists = 4;
 inline constexpr size_t kKeyStates = 200, kKeyKinds = 16;
 inline constexpr size_t kKeysOfAKind = 64, kSomeKeysOfAKind = 16, kKeyListSteps = 2000;
 
-// machine/: given up. Keys whose first bytes are kept, and texts beside those taken that are tried.
+// machine/: given up. Keys whose first bytes are kept, and texts next to those taken that are
+// tried.
 inline constexpr size_t kKnownKeys = 4096, kOtherTexts = 8;
 
 // masks/: given up. Walks of wide strings that are kept.

@@ -52,7 +52,7 @@ targets=()
 for target in "$@"; do targets+=(--target "$target"); done
 # As many compilers as processors: Ninja's two more would only push each other out of the caches.
 jobs=${CMAKE_BUILD_PARALLEL_LEVEL:-$(nproc 2>/dev/null || echo 2)}
-# A line for each step, or the last step alone where nobody watches.
+# A line for each step, or the last step alone where no terminal shows it.
 if [[ -n ${PAWL_PROGRESS:-} ]]; then
   export NINJA_STATUS="[%f of %t, %es] "
   cmake --build "$folder" --parallel "$jobs" "${targets[@]}" |

@@ -4,7 +4,7 @@
     scripts/check_llama_gbnf.py DIR
 
 DIR holds llama.cpp's *.gbnf (its folder grammars/, or sample_parser/data/from-llama.cpp of llguidance, which has a
-vLLM example beside them); pawl must be importable. A grammar that is not known here is read only.
+vLLM example next to them); pawl must be importable. A grammar that is not known here is read only.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
     scripts/fast_path_schemas.py OUT
     build/pawl maskbench --tokenizer llama3_1 --data OUT/union_patterns --thread-time
 
-docs/architecture.md has the table of what each way gives on them.
+docs/architecture.md has the table of what each path gives on them.
 """
 import argparse
 import json

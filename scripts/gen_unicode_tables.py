@@ -174,7 +174,7 @@ def main():
             for prefix in ("scx=", "Script_Extensions="):
                 add(prefix + alias, scx[long_name])
 
-    # What host names need beside (RFC 5892, RFC 5893).
+    # What host names need in addition (RFC 5892, RFC 5893).
     for fields in rows("extracted/DerivedBidiClass.txt"):
         if fields[1] in ("R", "AL", "AN", "EN", "L", "NSM", "ES", "CS", "ET", "ON", "BN"):
             binary["bc=" + fields[1]].append(span(fields[0]))

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Everything about the CUDA backend that needs a device, in one call: the CUDA tests, the shipped model's tokens beside
+# Everything about the CUDA backend that needs a device, in one call: the CUDA tests, the shipped model's tokens next to
 # the CPU's, the engine's and each kernel's figures, compute-sanitizer, profiles of the three kernels that lose most.
 # Without a device: each part says so, exit code 77.
 #
@@ -128,7 +128,7 @@ bundle() { # FOLDER
       say "$program asks for libraries that a device machine may not have: $other"
       return 1
     fi
-    # The command looks for its model beside itself first.
+    # The command looks for its model next to itself first.
     if [[ $program != pawl ]] && grep -qaF "$PWD" "$stage/$name/bin/$program"; then
       say "$program has the path of this folder in it"
       return 1

@@ -9,7 +9,7 @@ exit code 2 and a message that names a place in it. Anything else is a failure: 
 text (a dead end), an invalid one.
 
 Where the two validators differ, jsonschema decides with exact decimals; what only jsonschema-rs objects to is counted as
-"disputed" and listed with --verbose (it reads numbers as doubles, so multipleOf can go wrong both ways). So is a leap second
+"disputed" and listed with --verbose (it reads numbers as doubles, so multipleOf can go wrong in both directions). So is a leap second
 (23:59:60 UTC) or a year 0000 that only jsonschema objects to: its dates have none; and a text with letters, digits or white space beyond
 ASCII to which only jsonschema objects, under a schema with \\d, \\w, \\s or \\b: they are Python's there, not ECMA-262's. A validator that cannot cope with a schema, or with a
 text within 20 seconds (Python's matcher backtracks), is counted as unjudged.

@@ -64,7 +64,7 @@ version() { # ENVIRONMENT PACKAGE
 environment hf "torch==2.13.0 transformers accelerate" "outlines==1.3.3" "xgrammar llguidance jsonschema gguf pyarrow" \
   "ray[data,serve]" genlm-control
 site
-# What pip would install beside the package: hosts look their plugins up there.
+# What pip would install next to the package: hosts look their plugins up there.
 mkdir -p "$envs/entry/pawl-0.1.0.dist-info"
 printf 'Metadata-Version: 2.1\nName: pawl\nVersion: 0.1.0\n' >"$envs/entry/pawl-0.1.0.dist-info/METADATA"
 printf '[vllm.general_plugins]\npawl = pawl.vllm:register\n[sglang.srt.plugins]\npawl = pawl.sglang:register\n' \

@@ -1,4 +1,4 @@
-"""The chart of maskbench_peers.py as SVG: times by percentile on a logarithmic scale, and beside them how much passes.
+"""The chart of maskbench_peers.py as SVG: times by percentile on a logarithmic scale, and next to them how much passes.
 
 Written by hand, without a plotting library, so that it is the same file on every machine. Text and lines take their colours
 from a style sheet that follows the reader's light or dark setting; the colours of the engines are told apart on both, and by

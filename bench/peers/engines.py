@@ -1,4 +1,4 @@
-"""The engines beside `pawl maskbench`, each through the fastest entry of its public Python interface, and the worker that times them.
+"""The engines that run next to `pawl maskbench`, each through the fastest entry of its public Python interface, and the worker that times them.
 
 Run as a program it is that worker, one process for each engine: a JSON line per schema on standard input,
 {"schema": TEXT, "tests": [{"ids": [...], "valid": true}], "warm": false}, and a JSON line with the outcome on standard output.

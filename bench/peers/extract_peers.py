@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Records per second of the shipped model, beside other engines in the same run.
+"""Records per second of the shipped model, next to other engines in the same run.
 
   bench/peers/extract_peers.py --pawl build/pawl --texts 64 --json out.json
 

@@ -1,4 +1,4 @@
-// Products with bf16 weights beside oneDNN's, on one thread, for the shapes of layers of small
+// Products with bf16 weights next to oneDNN's, on one thread, for the shapes of layers of small
 // models. Not part of the build, as oneDNN is not needed for anything else (Debian: libdnnl-dev):
 //
 //   g++ -O2 -std=c++20 -I. -Iinclude bench/peers/gemm_onednn.cc -o gemm_onednn

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Masks under grammars that are not JSON, beside xgrammar and llguidance in the same run.
+"""Masks under grammars that are not JSON, next to xgrammar and llguidance in the same run.
 
   bench/peers/grammar_peers.py --tokenizer ~/llama3_1 --json out.json
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Pawl beside xgrammar and llguidance on MaskBench: the same files, the same token ids, the same run, one core each in turn.
+"""Pawl next to xgrammar and llguidance on MaskBench: the same files, the same token ids, the same run, one core each in turn.
 
   bench/peers/maskbench_peers.py --data ~/maskbench/data --tokenizer ~/llama3_1 --limit 500 --chart masks.svg
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Pawl's SMC beside genlm-control's, in one run: the same model, constraint, number of particles and posterior.
+"""Pawl's SMC next to genlm-control's, in one run: the same model, constraint, number of particles and posterior.
 
     python3 -m venv venv && venv/bin/pip install genlm-control
     venv/bin/python bench/peers/sampling_peers.py --command build/pawl

@@ -2,7 +2,7 @@
 
     python bench/plugins/hosts_maskbench.py HOST BACKEND --model DIR --data DIR [--count 500] [--skip N] [--json OUT]
 
-HOST: transformers, llama_cpp, vllm or onnxruntime_genai. BACKEND: pawl, or what stands beside it there (transformers: xgrammar; llama_cpp:
+HOST: transformers, llama_cpp, vllm or onnxruntime_genai. BACKEND: pawl, or its peer there (transformers: xgrammar; llama_cpp:
 gbnf, which is llama.cpp's own; vllm: xgrammar or guidance). onnxruntime_genai is there as a peer: its only backend is guidance, which is
 built into it; its MODEL is what `python -m onnxruntime_genai.models.builder -m TINY -i TINY -o MODEL -p fp32 -e cpu` makes. The model is
 plugins/testing/tiny_model.py's; temperature 1.5. Each schema gives one output, which is

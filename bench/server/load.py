@@ -12,7 +12,7 @@
   bench/server/load.py term [--clients 64]          SIGTERM under load: what runs is answered, exit code 0
 
 Each starts a server of its own (--pawl build/pawl, --model), ends it with SIGTERM and checks its exit code. --json FILE writes the
-figures into a file, beside those of other modes that are there already.
+figures into a file, next to those of other modes that are there already.
 """
 
 import argparse
@@ -441,7 +441,7 @@ def extract(args):
 
 
 def cold(args):
-    """What a hundred kilobytes of tools add to the first token, beside the same request with one small tool that is known: the first
+    """What a hundred kilobytes of tools add to the first token, against the same request with one small tool that is known: the first
     token of both is dictated, so neither waits for the model longer than the other."""
     server = Server(args, "--threads", "1")
     rng = random.Random(1)

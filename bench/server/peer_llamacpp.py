@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`pawl serve` beside llama.cpp's server (the one of the package llama-cpp-python): the same GGUF file, the same
+"""`pawl serve` next to llama.cpp's server (the one of the package llama-cpp-python): the same GGUF file, the same
 schemas and texts, one run, the two in turn.
 
   python3 -m venv VENV && VENV/bin/pip install "llama-cpp-python[server]" gguf safetensors numpy jsonschema
@@ -74,7 +74,7 @@ def write_gguf(folder, path):
                 continue
             _, _, layer, rest = name.split(".", 3)
             short = names[rest.removesuffix(".weight")]
-            if short in ("attn_q", "attn_k"):  # GGUF has the halves of a rotation beside each other
+            if short in ("attn_q", "attn_k"):  # GGUF has the halves of a rotation next to each other
                 rows, columns = value.shape
                 value = value.reshape(heads, 2, rows // heads // 2, columns).swapaxes(1, 2).reshape(rows, columns)
             out.add_tensor(f"blk.{layer}.{short}.weight", np.ascontiguousarray(value))

@@ -8,7 +8,8 @@
 //    the first pass has been as well? That rules out what left recursion would begin everywhere. An
 //    activation of a routine is told apart by where it ends, so "node n within the activation that
 //    ends at q" at a place p says: from p, node n can go on to the end of its routine at q exactly.
-// 3. Forwards again, with a stack of activations: at each choice the preferred way of those that
+// 3. Forwards again, with a stack of activations: at each choice the preferred alternative of those
+// that
 //    the second pass knows. Whatever it knows can be completed, so nothing is ever taken back -
 //    but for circles: a rule that stands for itself, a round of a loop without text. Every entry of
 //    the second pass was found because of an earlier one, so a walk that only goes to earlier ones
@@ -136,8 +137,8 @@ class DerivationWalk {
     }
   }
 
-  // Takes the first way of a split that fits. A round of a loop that came back here without text
-  // takes back the last choice that has another way.
+  // Takes the first branch of a split that fits. A round of a loop that came back here without text
+  // takes back the last choice that has another branch.
   bool Choose(Frame& frame, uint32_t now) {
     const auto next_way = [&](uint32_t at, uint32_t option) {
       const CfgProgram::Node& node = program_.nodes[at];
@@ -258,7 +259,7 @@ class DerivationWalk {
     return Enter(slot);
   }
 
-  // The preferred way through a routine without text: as Step(), with the distance from the
+  // The preferred path through a routine without text: as Step(), with the distance from the
   // routine's end for the time of an entry.
   void EmptyText(uint32_t first_routine) {
     struct Empty {

@@ -1,6 +1,6 @@
 // Each byte is one pass over the threads: those that can take it go on, those whose lexeme ends
 // here hand their continuation over, and what the continuations allow begins. Threads are sorted
-// before a state is interned, so states that were reached in different ways are one. Counts of
+// before a state is interned, so states that were reached by different paths are one. Counts of
 // tokens (a rule's `max_tokens`) belong to a thread, so states under such a rule differ by them.
 #include "grammar/cfg/cfg_machine.h"
 
@@ -386,7 +386,7 @@ Result<std::vector<Capture>> CfgMachine::FindCaptures(std::span<const OutputPiec
   return captures_->Run(pieces, vocabulary);
 }
 
-// The highest that a rule around this point asks for, of each way outwards the first that asks.
+// The highest that a rule around this point asks for, of each path outwards the first that asks.
 float CfgMachine::TemperatureOf(ContId then) const {
   float highest = -1;
   std::vector<ContId> todo = {then};
@@ -419,7 +419,7 @@ std::optional<float> CfgMachine::Temperature(Key state) {
   return highest < 0 ? std::nullopt : std::optional(highest);
 }
 
-// Follows the shortest way from a continuation to the end.
+// Follows the shortest path from a continuation to the end.
 std::optional<std::vector<OutputPiece>> CfgMachine::Complete(ContId then, std::string text) {
   std::vector<OutputPiece> parts;
   const auto end_bytes = [&] {
@@ -462,7 +462,7 @@ std::optional<std::vector<OutputPiece>> CfgMachine::Complete(ContId then, std::s
         case Op::kTerminal: {
           const CfgProgram::Terminal& terminal = program_.terminals[node.index];
           Machine& machine = *program_.machines[terminal.source];
-          // At least one byte: the empty text has a way of its own.
+          // At least one byte: the empty text has a path of its own.
           std::optional<std::string> word;
           if (!machine.Accepting(terminal.start)) {
             word = machine.CompletionBytes(terminal.start);

@@ -125,7 +125,7 @@ class CfgMachine : public Machine {
                                             const Vocabulary& vocabulary) override;
   std::optional<float> Temperature(Key state) override;
 
-  // Steps so far of all that depends on how many ways there are to read a text, and of masks; to
+  // Steps so far of all that depends on how many readings a text has, and of masks; to
   // count in tests.
   uint64_t work() const;
   const CfgLimits& limits() const { return limits_; }

@@ -1,8 +1,8 @@
 // The walk of a lexeme's machine over the trie notes every node before whose byte the lexeme may
 // have ended; they are kept sorted by that byte. For a continuation, only the nodes with a byte
 // that it can begin with are looked at, and there the continuation's own lexemes go on in the same
-// way: below a node with a large subtree (such as a space, below which half the vocabulary lies) by
-// what is known of each lexeme there, below small ones step by step.
+// strategy: below a node with a large subtree (such as a space, below which half the vocabulary
+// lies) by what is known of each lexeme there, below small ones step by step.
 #include "grammar/cfg/cfg_masks.h"
 
 #include <algorithm>

@@ -14,9 +14,9 @@
 // text (knots.h). A call at the very end of a routine leaves nothing behind but what was there (as
 // Leo 1991 has it for right recursion), so a right-recursive list does not grow.
 //
-// In an unambiguous part of a grammar each node has one entry. Where a grammar can be read in many
-// ways, a node has an entry for each way that matters; continuations that lead to many of those are
-// *crowded*, and code that looks at what they allow has to count steps (CfgLimits).
+// In an unambiguous part of a grammar each node has one entry. Where a text has many readings,
+// a node has an entry for each reading that matters; continuations that lead to many of those
+// are *crowded*, and code that looks at what they allow has to count steps (CfgLimits).
 //
 // Thread safety: none.
 #ifndef PAWL_GRAMMAR_CFG_CONTINUATIONS_H_

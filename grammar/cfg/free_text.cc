@@ -1,4 +1,4 @@
-// The automaton of Aho and Corasick over bytes, with what is begun of a UTF-8 character beside it.
+// The automaton of Aho and Corasick over bytes, with what is begun of a UTF-8 character next to it.
 // A mask differs from the one between two stops (nothing of any stop read) only below the bytes
 // that go on with a stop: the trie is walked from both places at once, and a subtree is left as
 // soon as both are in the same state. So all masks but the first take microseconds.

@@ -1,6 +1,6 @@
 // Expressions are made bottom up and simplified as they are made: what is empty or can never match
-// disappears at once, sequences and choices are flat, and equal expressions have one id. So whoever
-// reads the grammar later meets few shapes.
+// disappears at once, sequences and choices are flat, and equal expressions have one id. So later
+// stages meet few shapes.
 #include "grammar/cfg/grammar_ir.h"
 
 #include <algorithm>

@@ -11,7 +11,7 @@
 //   ir.SetRoot(list);
 //
 // The language is that of the grammar as mathematics has it: every derivation counts, whatever the
-// order of alternatives, and a text is cut into terminals in every way that fits (no longest
+// order of alternatives, and a text is cut into terminals in every split that fits (no longest
 // match). Left, right and hidden recursion, empty rules, rules without any text, ambiguity are all
 // fine.
 //
@@ -100,7 +100,7 @@ class GrammarIr {
     friend bool operator==(const Marker&, const Marker&) = default;
   };
 
-  // What a rule's author asked for beside its language.
+  // What a rule's author asked for in addition to its language.
   struct Attributes {
     std::optional<std::string> capture = {};  // name under which the text of the rule is reported
     std::optional<Marker> marker = {};

@@ -128,7 +128,7 @@ class TerminalProduct {
     bool whole = true;
     const auto& other = with_.state(state).edges;
     for (const ExplicitAutomaton::Edge& edge : lexeme_->state(lexeme).edges) {
-      int next = edge.first;  // the first byte that nobody followed yet
+      int next = edge.first;  // the first byte that was not followed yet
       for (const ExplicitAutomaton::Edge& follow : other) {
         const int first = std::max(edge.first, follow.first);
         const int last = std::min(edge.last, follow.last);

@@ -614,7 +614,7 @@ class Builder {
                                      .count = 2,
                                      .shortest = program_.nodes[next].shortest});
       program_.origins[loop] = {id, next, true};
-      // The way out stands first, so that a shortest way does not go round.
+      // The exit stands first, so that a shortest path does not go round.
       program_.splits.insert(program_.splits.end(), {next, next});
       const uint32_t slot = program_.nodes[loop].index + (captures_ ? 0 : 1);
       const uint32_t body = NodesOf(operand, loop, false, depth + 1);

@@ -3,7 +3,7 @@
 //
 // A routine (a rule, or the body of a counted repetition) is a graph of nodes; a node says what may
 // come at this point and where it goes on. Routines call each other; what is left to do after a
-// call is the business of whoever runs the program (continuations.h).
+// call is the business of the code that runs the program (continuations.h).
 //
 // Only what can lead to the end of a text is in it: alternatives without any text are left out.
 #ifndef PAWL_GRAMMAR_CFG_PROGRAM_H_
@@ -35,8 +35,8 @@ struct CfgProgram {
     kRepeat,    // calls routine `index` until it ran min to max times; the entry counts
     kMark       // nothing: rule `index` begins (count 0) or ends (count 1) here
   };
-  // How much a text costs: its bytes first, then the calls on the way to it, so that whoever
-  // follows the cheapest way gets to its end.
+  // How much a text costs: its bytes first, then the calls on the path to it, so that what
+  // follows the cheapest path gets to its end.
   using Cost = uint64_t;
   static constexpr Cost kByteCost = Cost{1} << 24;
   static constexpr Cost kTokenCost = kByteCost << 18;  // a token taken by number: rather bytes

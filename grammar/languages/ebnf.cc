@@ -1,4 +1,4 @@
-// EBNF beside what bnf_reader.cc reads: the options of rules and the macros.
+// EBNF beyond what bnf_reader.cc reads: the options of rules and the macros.
 //
 // Options that change the language are said as languages. lazy: a text of which no proper prefix is
 // one too. max_chars=N: a text that has no proper prefix of N characters or more that is one too,

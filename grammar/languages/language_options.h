@@ -1,4 +1,4 @@
-// What every grammar language is given beside its text.
+// What every grammar language is given in addition to its text.
 #ifndef PAWL_GRAMMAR_LANGUAGES_LANGUAGE_OPTIONS_H_
 #define PAWL_GRAMMAR_LANGUAGES_LANGUAGE_OPTIONS_H_
 

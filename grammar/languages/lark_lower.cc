@@ -29,7 +29,7 @@
 namespace pawl::lark {
 namespace {
 
-constexpr uint64_t kMaxSteps = 1'000'000;  // nodes lowered, beside four for each byte
+constexpr uint64_t kMaxSteps = 1'000'000;  // nodes lowered, in addition to four for each byte
 constexpr size_t kMaxValues = 100'000;     // of parameters; a rule takes about 500 bytes
 constexpr size_t kMaxTokenSets = 10'000;
 constexpr size_t kMaxBoxes = 16;
@@ -206,7 +206,7 @@ bool LarkLowering::DefineRule(const Instance& instance) {
         rule.attribute_place);
   }
   if (rule.stop_capture && rule.stop == kNoNode && rule.suffix == kNoNode)
-    return refuse("expected stop or suffix beside stop_capture", rule.stop_capture_place);
+    return refuse("expected stop or suffix next to stop_capture", rule.stop_capture_place);
   if (xgrammar() && EndOf(rule) != kNoNode) {
     const Node& end = state.source->tree.nodes[EndOf(rule)];
     if (end.kind == Node::Kind::kString && end.text.empty())
@@ -273,7 +273,7 @@ LarkLowering::ExprId LarkLowering::Body(const Instance& instance) {
     return kFailed;
   }
   if (rule.max_chars) text = Limited(text, *rule.max_chars);
-  return ir_.Regex(Without(instance.scope, text, instance.around.beside, /*lazy=*/false));
+  return ir_.Regex(Without(instance.scope, text, instance.around.others, /*lazy=*/false));
 }
 
 // A rule that is a grammar, where its tokens are to be counted: a machine of its own, so that it is
@@ -395,14 +395,14 @@ LarkLowering::ExprId LarkLowering::Lazy(const Instance& instance) {
     const ReId whole = LazyText(instance.scope, rule);
     if (whole == kFailedRe) return kFailed;
     const ExprId closed =
-        ir_.Regex(Without(instance.scope, whole, instance.around.beside & ~self, /*lazy=*/true),
+        ir_.Regex(Without(instance.scope, whole, instance.around.others & ~self, /*lazy=*/true),
                   /*lazy=*/true);
     if (!MayStayOpen(instance.scope, rule)) return closed;
     RegexArena& arena = ir_.arena();
     ReId open = arena.Not(arena.Concat(whole, ReId{RegexArena::kAnything}));
     if (rule.max_chars) open = Limited(open, *rule.max_chars);
     return ir_.Choice(
-        {closed, ir_.Regex(Without(instance.scope, open, instance.around.beside & ~self, false))});
+        {closed, ir_.Regex(Without(instance.scope, open, instance.around.others & ~self, false))});
   }
   ReId text = LowerTerminal(instance.scope, rule.body);
   if (text == kFailedRe) return kFailed;
@@ -416,7 +416,7 @@ LarkLowering::ExprId LarkLowering::Lazy(const Instance& instance) {
     const ReId stopped = arena.Concat({text, stop, ReId{RegexArena::kAnything}});
     text = arena.And(text, arena.Not(stopped));
   }
-  return ir_.Regex(Without(instance.scope, text, instance.around.beside, /*lazy=*/false));
+  return ir_.Regex(Without(instance.scope, text, instance.around.others, /*lazy=*/false));
 }
 
 // What a lazy rule matches, before laziness.
@@ -447,10 +447,10 @@ ReId LarkLowering::LazyText(uint32_t scope, const Definition& rule) {
 
 // The texts in which none of the rules has matched; in XGrammar's Lark only where free text is
 // searched for calls. Another lazy rule may match at the same time.
-ReId LarkLowering::Without(uint32_t scope, ReId text, LazySet beside, bool lazy) {
+ReId LarkLowering::Without(uint32_t scope, ReId text, LazySet others, bool lazy) {
   ScopeState& state = scopes_[scope];
-  if (beside == 0 || text == kFailedRe || (xgrammar() && !state.dispatches)) return text;
-  if (const auto known = state.restricted.find({text, beside, lazy});
+  if (others == 0 || text == kFailedRe || (xgrammar() && !state.dispatches)) return text;
+  if (const auto known = state.restricted.find({text, others, lazy});
       known != state.restricted.end()) {
     return known->second;
   }
@@ -458,7 +458,7 @@ ReId LarkLowering::Without(uint32_t scope, ReId text, LazySet beside, bool lazy)
   std::vector<ReId> matched;
   const auto& rules = state.lazy->rules();
   for (size_t i = 0; i < rules.size(); ++i) {
-    if ((beside >> i & 1) == 0) continue;
+    if ((others >> i & 1) == 0) continue;
     const ReId one = LazyText(scope, *rules[i]);
     if (one == kFailedRe) return kFailedRe;
     matched.push_back(one);
@@ -466,7 +466,7 @@ ReId LarkLowering::Without(uint32_t scope, ReId text, LazySet beside, bool lazy)
   const ReId more =
       lazy ? arena.Repeat(RegexArena::kAnyChar, 1, std::nullopt) : ReId{RegexArena::kAnything};
   const ReId without = arena.And(text, arena.Not(arena.Concat(arena.Or(matched), more)));
-  state.restricted.emplace(std::tuple{text, beside, lazy}, without);
+  state.restricted.emplace(std::tuple{text, others, lazy}, without);
   return without;
 }
 
@@ -498,7 +498,7 @@ LarkLowering::ExprId LarkLowering::Lower(const Instance& in, NodeId id, bool las
       if (node.text.empty()) return GrammarIr::kEmpty;
       [[fallthrough]];
     default:
-      return LeafAt(in.scope, id, last, around.beside);
+      return LeafAt(in.scope, id, last, around.others);
   }
 }
 
@@ -508,7 +508,7 @@ LarkLowering::ExprId LarkLowering::LowerChoice(const Instance& in, const Node& n
   std::unordered_set<ExprId> seen;
   const auto children = scopes_[in.scope].source->tree.ChildrenOf(node);
   const LazyRules& lazy = *scopes_[in.scope].lazy;
-  // How many alternatives may begin with each lazy rule: those of the others are beside each.
+  // How many alternatives may begin with each lazy rule: those of the others may stand with each.
   LazySet some = 0, several = 0;
   int empty = 0;
   if (lazy.any()) {
@@ -521,8 +521,8 @@ LarkLowering::ExprId LarkLowering::LowerChoice(const Instance& in, const Node& n
   for (const NodeId child : children) {
     Around inside = around;
     if (lazy.any()) {
-      inside.beside |= several | (some & ~lazy.Of(child).first);
-      if (empty > (lazy.Of(child).empty ? 1 : 0)) inside.beside |= around.behind;
+      inside.others |= several | (some & ~lazy.Of(child).first);
+      if (empty > (lazy.Of(child).empty ? 1 : 0)) inside.others |= around.behind;
     }
     const ExprId alternative = Lower(in, child, last, inside);
     if (alternative == kFailed) return kFailed;
@@ -549,7 +549,7 @@ LarkLowering::ExprId LarkLowering::LowerSequence(const Instance& in, const Node&
     }
     for (size_t i = 1; i < end; ++i) {
       const LazyRules::Facts& before = lazy.Of(children[i - 1]);
-      at[i].beside = before.again | (before.empty ? before.first | at[i - 1].beside : 0);
+      at[i].others = before.again | (before.empty ? before.first | at[i - 1].others : 0);
     }
   }
   std::vector<ExprId> parts;
@@ -566,9 +566,9 @@ LarkLowering::ExprId LarkLowering::LowerRepeat(const Instance& in, const Node& n
   const bool ends = last && scopes_[in.scope].ignore != GrammarIr::kEmpty;
   if (const LazyRules& lazy = *scopes_[in.scope].lazy; lazy.any()) {
     const LazyRules::Facts& round = lazy.Of(child);
-    if (node.min < node.max) around.beside |= around.behind;
+    if (node.min < node.max) around.others |= around.behind;
     if (node.max > 1) {
-      around.beside |= round.again;
+      around.others |= round.again;
       around.behind |= round.first;
     }
   }
@@ -597,7 +597,7 @@ LarkLowering::ExprId LarkLowering::LowerName(const Instance& in, const Node& nod
     if (node.has_parameter || !state.scope->terminals.contains(node.text)) {
       return Fail(state, "the name '" + node.text + "' is not defined", node.place);
     }
-    return LeafAt(in.scope, id, last, around.beside);
+    return LeafAt(in.scope, id, last, around.others);
   }
   const Definition& rule = found->second;
   if (rule.parametric != node.has_parameter) {
@@ -612,12 +612,12 @@ LarkLowering::ExprId LarkLowering::LowerName(const Instance& in, const Node& nod
   return CallOf(in.scope, rule, parameter, last, around);
 }
 
-// A terminal where the lazy rules `beside` may stand as well.
-LarkLowering::ExprId LarkLowering::LeafAt(uint32_t scope, NodeId id, bool last, LazySet beside) {
+// A terminal where the lazy rules `others` may stand as well.
+LarkLowering::ExprId LarkLowering::LeafAt(uint32_t scope, NodeId id, bool last, LazySet others) {
   ExprId leaf = LowerLeaf(scope, id);
   if (leaf == kFailed) return kFailed;
-  if (beside != 0 && ir_.expr(leaf).kind == GrammarIr::Kind::kRegex) {
-    const ReId text = Without(scope, ir_.expr(leaf).index, beside, /*lazy=*/false);
+  if (others != 0 && ir_.expr(leaf).kind == GrammarIr::Kind::kRegex) {
+    const ReId text = Without(scope, ir_.expr(leaf).index, others, /*lazy=*/false);
     if (text == kFailedRe) return kFailed;
     leaf = ir_.Regex(text);
   }

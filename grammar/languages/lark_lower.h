@@ -90,7 +90,7 @@ class LarkLowering {
   // Where an expression stands: the lazy rules that may stand there instead, and those that may
   // follow it.
   struct Around {
-    LazySet beside = 0, behind = 0;
+    LazySet others = 0, behind = 0;
     friend auto operator<=>(const Around&, const Around&) = default;
   };
   // A rule, with a value of its parameter, whether it is the last thing of its grammar, and where
@@ -138,9 +138,9 @@ class LarkLowering {
   ExprId LowerSequence(const Instance& in, const Node& node, bool last, Around around);
   ExprId LowerRepeat(const Instance& in, const Node& node, bool last, Around around);
   ExprId LowerName(const Instance& in, const Node& node, NodeId id, bool last, Around around);
-  ExprId LeafAt(uint32_t scope, NodeId id, bool last, LazySet beside);
+  ExprId LeafAt(uint32_t scope, NodeId id, bool last, LazySet others);
   ReId LazyText(uint32_t scope, const Definition& rule);
-  ReId Without(uint32_t scope, ReId text, LazySet beside, bool lazy);
+  ReId Without(uint32_t scope, ReId text, LazySet others, bool lazy);
   ExprId LowerLeaf(uint32_t scope, NodeId id);
   ExprId SpecialToken(const ScopeState& scope, const Node& node);
   ExprId Json(const ScopeState& scope, std::string_view text, size_t at);

@@ -19,7 +19,7 @@ namespace pawl {
 // false, or no value. Internal to grammar/languages.
 
 struct Failed {
-  // Exactly bool: so that it does not become an integer by way of one.
+  // Exactly bool: so that it does not become an integer through one.
   template <std::same_as<bool> B>
   operator B() const {
     return false;

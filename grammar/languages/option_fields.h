@@ -22,7 +22,7 @@
 namespace pawl {
 
 // In the order of the struct, which is also that of the bytes of a serialized grammar: numbers and
-// choices are a value, strings a text. resolve_document, a function, is the one field beside them.
+// choices are a value, strings a text. resolve_document, a function, is the one further field.
 #define PAWL_JSON_SCHEMA_FIELDS(value, text)                                                    \
   value(order) value(whitespace) value(max_whitespace) text(item_separator) text(key_separator) \
       text(default_dialect) text(force_dialect) value(assert_formats) value(canonical_spelling) \

@@ -125,7 +125,7 @@ class MaskBuilder {
 
   // Words of the mask of `state`, end-of-output tokens included when it accepts. Not memoised.
   std::vector<uint32_t> Build(Machine::Key state);
-  // The same into `words`, and the way. REQUIRES: as many as a mask has, all zero.
+  // The same into `words`, and the strategy. REQUIRES: as many as a mask has, all zero.
   MaskStrategy Build(Machine::Key state, std::vector<uint32_t>& words);
   // Of what is kept between masks.
   size_t bytes() const { return lexemes_.bytes(); }

@@ -73,7 +73,7 @@ class MaskPool {
     const uint64_t hash = Hash(words);
     return Intern(hash, std::move(words));
   }
-  // The same in two steps, of which the first may run beside anything.
+  // The same in two steps, of which the first may run next to anything.
   static uint64_t Hash(std::span<const uint32_t> words);
   std::shared_ptr<const Mask> Intern(uint64_t hash, std::vector<uint32_t> words);
   size_t bytes() const { return bytes_; }

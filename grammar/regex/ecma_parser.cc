@@ -13,7 +13,7 @@
 // matrices are single terms.
 //
 // Counted repetition of a matrix has no closed form that keeps its counter. It is kept where all
-// ways through the body settle in one state, or where the body does not ask about the past: then
+// paths through the body settle in one state, or where the body does not ask about the past: then
 // the states are imposed from outside, r{m,n} & (texts that lead from h to h'). Else it is unrolled
 // when it is short.
 #include "grammar/regex/ecma_parser.h"

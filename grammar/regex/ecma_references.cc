@@ -5,11 +5,11 @@
 // and of the reference. ("|')x\1 is "x"|'x'.
 //
 // The tree is read from left to right, as a matcher would. What has been read so far is a set of
-// ways, each a node without captures and what the groups have taken on this way. Where no way is
+// paths, each a node without captures and what the groups have taken on this path. Where no path is
 // needed any more (all references to a group are in the body of a loop, which forgets its captures
-// each time, or of a lookaround), ways join in an alternation again. Which way a backtracking
-// matcher tries first does not matter: a pattern accepts a text if any way does. Lookarounds are
-// the exception, as they keep the first way only; so a group in a lookaround may not be referred
+// each time, or of a lookaround), paths join in an alternation again. Which path a backtracking
+// matcher tries first does not matter: a pattern accepts a text if any path does. Lookarounds are
+// the exception, as they keep the first path only; so a group in a lookaround may not be referred
 // to from outside.
 //
 // ECMA-262 22.2.2: a reference to a group that has taken nothing yet takes the empty text
@@ -210,7 +210,7 @@ class References {
     return Joined(std::move(out), id);
   }
 
-  // Ways on which the same was taken are one.
+  // Paths on which the same was taken are one.
   Ways Joined(Ways ways, uint32_t at) {
     std::map<Taken, Ways> by_taken;
     for (Way& way : ways) by_taken[way.taken].push_back(way);

@@ -1,6 +1,6 @@
 // A recursive-descent parser for ECMA-262 patterns (section 22.2.1 and Annex B.1.2). The depth of
 // recursion is the nesting of groups, which is limited. Case folding is applied to the sets here,
-// so the rest of the way knows no flags.
+// so the later stages know no flags.
 //
 // Where ECMA-262 leaves a construct undefined that other engines define (\A, (?i), [[:alpha:]],
 // ...) their meaning is taken when it is the same in all of them; docs/regex.md has the list.

@@ -27,9 +27,9 @@ bool IsKnownFormat(std::string_view format);
 // The term for the whole string. Errors: kUnsupported for an unknown name, kLimit from the arena.
 Result<ReId> FormatRegex(RegexArena& arena, std::string_view format);
 
-// The same, for whoever asks often: the terms are constants, dear to make (a date knows its leap
-// years), so each is made once, in an arena of its own that nothing changes afterwards, and copied.
-// Thread-safe. Grows up to the number of formats.
+// The same, for callers that ask often: the terms are constants, slow to make (a date knows its
+// leap years), so each is made once, in an arena of its own that nothing changes afterwards, and
+// copied. Thread-safe. Grows up to the number of formats.
 class FormatCache {
  public:
   Result<ReId> Regex(RegexArena& arena, std::string_view format) const;

@@ -183,7 +183,7 @@ ReId RegexArena::ConcatOne(ReId head, ReId tail) {
     const Node h = node(head);
     const ReId second = Head(tail);
     const Node s = node(second);
-    // Sigma* swallows what may be empty beside it: Sigma* r K = Sigma* K when r is nullable.
+    // Sigma* swallows what may be empty next to it: Sigma* r K = Sigma* K when r is nullable.
     if (tail == kAnything && (h.flags & kOpen) == 0) {
       if (h.flags & kNullable) return kAnything;
       if (h.kind == Kind::kRepeat && h.max != h.min) {

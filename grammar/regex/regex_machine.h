@@ -68,7 +68,7 @@ class RegexMachine : public Machine {
     return positions_.size() * 80 + tables_.size() * kTableBytes + dfa_.GrowthHint() +
            dfa_.arena().GrowthHint();
   }
-  // A limit of the automaton was reached: some answers since then are kDead for want of room.
+  // A limit of the automaton was reached: some answers since then are kDead for lack of memory.
   bool overflow() const { return dfa_.overflow(); }
 
  private:

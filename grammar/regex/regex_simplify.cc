@@ -7,7 +7,7 @@
 //   - counters over one body and rest are joined,         r{1,3}K | r{2,9}K    = r{1,9}K
 //   - common first factors are pulled out,                x y | x z            = x (y | z)
 //   - equal rests after a character are joined,           a K | b K            = [ab] K
-//   - a rest is dropped beside a nullable factor of it,   r* K | K             = r* K
+//   - a rest is dropped next to a nullable factor of it,   r* K | K             = r* K
 //   - the empty string becomes an option,                 "" | r               = r{0,1}
 // Pulling out first factors turns a long list of literals into a trie, whose derivative looks only
 // at the branch of the character. And is likewise a set; its negations meet in one Not of an Or.
@@ -268,7 +268,7 @@ bool RegexArena::MergeHeads(std::vector<ReId>& alternatives) {
   return true;
 }
 
-// Drops K beside x1 x2 .. K with nullable x's. Input sorted, stays sorted.
+// Drops K next to x1 x2 .. K with nullable x's. Input sorted, stays sorted.
 void RegexArena::DropSubsumed(std::vector<ReId>& alternatives) {
   if (alternatives.size() < 2) return;
   std::vector<ReId> dropped;

@@ -120,7 +120,7 @@ inline void FinishWhole(const Target& to, const float* sums, int row, int64_t ou
 
 // The weights of 16 outputs from `output` on, inputs begin .. end-1. At the end of a row, and where
 // there are fewer outputs, they are copied between zeros: what lies behind is another row's, or
-// nobody's.
+// no thread's.
 struct Weights {
   Weights(const Matrix& m, int64_t output, int64_t k_begin, int64_t k_end)
       : data(static_cast<const uint16_t*>(m.data) + output * m.cols + k_begin),

@@ -27,7 +27,7 @@
 //   Sum<kMost>     sums that are not widened to 32 bits yet, and how many products each may add:
 //                  kRoom<kMost>
 //   Begin<kMost>(ints), Add(sum, factor, input, j), End(sum, ints)
-//                  a Sum beside the ints that it will be added to; the products with four j of an
+//                  a Sum next to the ints that it will be added to; the products with four j of an
 //                  input added; the ints with the sum
 //   kRowPairs      whether two input rows are multiplied at a time where there are so many, with
 //                  JoinFours(bytes, bytes) of two fours: two Bytes, `half`; BeginPair(rows),
@@ -249,7 +249,8 @@ __attribute__((always_inline)) inline int StartOf(const InputBlock& input, int h
 }
 
 // Weights are asked for before they are read. Where a tile is read once, so many bytes ahead, over
-// the end of a tile into the next one, where the processor's own guesses begin anew with each page.
+// the end of a tile into the next one, where the processor's own guesses start again with each
+// page.
 constexpr int64_t kAhead = 8192;
 
 // What a pass over a tile asks memory for: `lines` cache lines for each block, those of the first

@@ -267,7 +267,7 @@ extern const KernelSet kAvx2Kernels;
 extern const KernelSet kAvx512Kernels;
 // The same with AVX-512 VNNI for integer weights.
 extern const KernelSet kAvx512VnniKernels;
-// The same with inputs beside bf16 weights rounded to bf16. It needs AVX-512 BF16 too.
+// The same with inputs next to bf16 weights rounded to bf16. It needs AVX-512 BF16 too.
 extern const KernelSet kAvx512Bf16Kernels;
 // REQUIRES: RequestAmx() is true.
 const KernelSet& AmxKernels();

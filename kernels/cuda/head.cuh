@@ -1,7 +1,7 @@
 // The head, the masks, the noise and the argmax in one kernel.
 //
 // A block takes 64 tokens of the vocabulary. It reads their bits in the masks of all rows first and
-// keeps the tokens that some row allows; without any it is done, so rows of the head that nobody
+// keeps the tokens that some row allows; without any it is done, so rows of the head that no row
 // allows are never read. Where all masks are sparse, the tokens come from a short list instead, and
 // a launch has few blocks. The logits are those of matmul.cuh, by the same code and so the same
 // bits; each becomes a key of (perturbed logit, token) where its row allows it, and the largest key
@@ -9,8 +9,8 @@
 // meet in an atomic maximum for each row; the last one to be done (a ticket) turns keys into tokens
 // and leaves zeros for the next launch.
 //
-// Noise is dear (ten rounds of Philox, two logarithms), so logits that the best key so far beats
-// with any noise are dropped before it.
+// Noise is expensive (ten rounds of Philox, two logarithms), so logits that the best key so far
+// beats with any noise are dropped before it.
 #ifndef PAWL_KERNELS_CUDA_HEAD_CUH_
 #define PAWL_KERNELS_CUDA_HEAD_CUH_
 

@@ -281,7 +281,7 @@ struct AddExperts {
 Status RunAddExperts(const AddExperts& args, Stream stream);
 
 // What many rows at once need: attention on tensor cores, and activations and weights as bf16 for
-// library products. A row's result does not depend on the rows beside it, but its bits are not
+// library products. A row's result does not depend on the rows next to it, but its bits are not
 // those of the kernels for few rows: activations are rounded to bf16 here.
 
 constexpr int kPrefillTile = 128;
@@ -369,7 +369,7 @@ class Library {
 Result<std::unique_ptr<Library>> OpenLibrary();
 
 // The head and the draw in one launch: tokens from the last rows of a forward pass, without logits
-// in memory and without reading rows of the head that nobody allows. Kernel: head.cuh.
+// in memory and without reading rows of the head that no mask allows. Kernel: head.cuh.
 
 // Where the blocks of a launch meet. Zeros before the first launch; each launch leaves zeros.
 struct HeadState {
@@ -424,7 +424,7 @@ struct ProcessRow {
   int32_t seen_begin = 0, seen_count = 0;  // of ProcessLogits::seen
   int32_t top_k = 0;                       // 0: off
   float top_p = 1.0f;                      // 1: off
-  float least = -3.402823466e38f;          // log(min_p): the least logit beside the largest, / T
+  float least = -3.402823466e38f;          // log(min_p): the least logit, less the largest, / T
 };
 
 // tokens[r] is what Sampler of src/decode/sampler.h draws from row r. Penalties change the logits

@@ -218,7 +218,7 @@ struct RowOfWeights<DeviceWeight::kI4> {
   }
 };
 
-// Both rows of a packed tile that belong to a lane, `row` and `row` + 8, which lie beside each
+// Both rows of a packed tile that belong to a lane, `row` and `row` + 8, which lie next to each
 // other: half as many loads, and whole sectors of memory.
 __device__ __forceinline__ void LoadPair(RowOfWeights<DeviceWeight::kFp8> (&pair)[2],
                                          const DeviceMatrix& w, int row, int block, int quarter) {

@@ -2,7 +2,7 @@
 //
 // Floats stay row-major, rows padded with zeros to whole blocks of 32, so that the same memory
 // serves the kernels here and library products. One-byte and half-byte weights are packed in tiles
-// of 16 rows and 32 columns, the way a warp reads them: lane l of a warp finds at l times the
+// of 16 rows and 32 columns, as a warp reads them: lane l of a warp finds at l times the
 // lane's share the elements of the rows l / 4 and l / 4 + 8 of the tile. Of the 32 columns a lane
 // takes eight, e = 0 .. 7 being column 16 (e / 4) + 4 (l % 4) + e % 4: the first four of each lane
 // make up the first sixteen columns, so that groups of 16 columns stay apart.

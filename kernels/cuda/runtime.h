@@ -46,7 +46,7 @@ Result<DeviceFacts> CurrentDevice();
 // Device memory, aligned to 256 bytes. Errors: kLimit with how much was asked for and is free.
 Result<void*> Allocate(int64_t bytes);
 void Free(void* memory);
-// Host memory that copies to and from the device run beside.
+// Host memory that copies to and from the device use while kernels run.
 Result<void*> AllocatePinned(int64_t bytes);
 void FreePinned(void* memory);
 

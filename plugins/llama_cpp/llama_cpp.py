@@ -11,7 +11,7 @@
                             stopping_criteria=StoppingCriteriaList([processor.stop]))
 
 One processor serves any number of completions, one after the other. In C and C++ the same is a
-llama_sampler (pawl_llama.h beside this file's source), which `Sampler` reaches from Python once it is
+llama_sampler (pawl_llama.h next to this file's source), which `Sampler` reaches from Python once it is
 built as a shared library; it needs no Python between two tokens and can be cloned.
 """
 
@@ -61,7 +61,7 @@ class LogitsProcessor:
     whose tokens do not go on from those of the call before is the prompt of a new completion.
 
     `max_tokens`: the budget that the completion was given. When it is nearly spent the output is
-    closed in a short way that is valid, rather than cut; one that is too small for any output is an
+    closed with a short end that is valid, rather than cut; one that is too small for any output is an
     error.
 
     llama.cpp calls it through C, where an exception is lost and the logits stay as they were: the

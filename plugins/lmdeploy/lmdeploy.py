@@ -41,7 +41,7 @@ def _wrong(what: str) -> RuntimeError:
 
 
 def register() -> None:
-    """May be called again. An LMDeploy that is built in another way is an error."""
+    """May be called again. An LMDeploy of another structure is an error."""
     from pawl.compat import xgrammar as ours
 
     missing = [name for name in USED if not hasattr(ours, name)]

@@ -100,7 +100,7 @@ struct Cursor {
 class Analysis {
  public:
   virtual ~Analysis() = default;
-  // Where the text's file is, so that it can import what is beside it.
+  // Where the text's file is, so that it can import what is next to it.
   virtual void SetFile(const std::string& path) { (void)path; }
   // What is wrong with a finished text: names that nothing declares, and so on. In the order of the
   // text.
@@ -162,7 +162,8 @@ struct MonitorOptions {
   std::vector<std::string> monitors;  // empty: all
   std::string repo;                   // the repository that the text belongs to, empty: none
   std::string cache;                  // the folder for indexes of repositories, empty: in memory
-  // Java: archives of compiled classes, and folders of them, beside those of the development kit.
+  // Java: archives of compiled classes, and folders of them, in addition to those of the
+  // development kit.
   std::vector<std::string> class_path;
   std::string java_home;              // Java: the development kit, empty: that of /usr/lib/jvm
   std::string stubs;                  // Python: a folder of stubs, empty: those that Pawl brings

@@ -171,7 +171,7 @@ struct Node {
   // How many nodes are above. A first child is as deep as its parent: chains of operators and of
   // members lean to the left and may be long.
   uint32_t depth = 0;
-  // The nearest node above that opens a scope, kept by whoever climbs to it.
+  // The nearest node above that opens a scope, kept by the search that climbs to it.
   mutable const Node* scope = nullptr;
 };
 

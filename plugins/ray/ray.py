@@ -115,7 +115,7 @@ class Extractor:
 
 
 def processors_of_an_actor(actors: int, cluster: float) -> float:
-    """One, or less on a cluster that has none left beside the actors: what reads and writes needs one
+    """One, or less on a cluster that has none left next to the actors: what reads and writes needs one
     too, and waits for it for ever."""
     if cluster <= 0 or cluster >= actors + 1:  # a cluster without any is about to grow
         return 1

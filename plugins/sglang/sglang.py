@@ -2,7 +2,7 @@
 
     python -m sglang.launch_server --model-path MODEL --grammar-backend pawl
 
-Installed beside SGLang nothing more is needed: the entry point `sglang.srt.plugins` calls `register`
+Installed next to SGLang nothing more is needed: the entry point `sglang.srt.plugins` calls `register`
 in every process, which uses SGLang's own registry of backends. One function is put in the place of
 SGLang's: the walk over a tree of drafts (`traverse_tree`), which asks a backend for one row after the
 other, and here for all of them in one call. It is compared with what it was in 0.5.23 first.

@@ -2,7 +2,7 @@
 
     vllm serve MODEL --structured-outputs-config '{"backend": "pawl"}'
 
-Installed beside vLLM nothing more is needed: the entry point `vllm.general_plugins` calls `register`
+Installed next to vLLM nothing more is needed: the entry point `vllm.general_plugins` calls `register`
 in every process of the engine. A program that makes an `LLM` calls it first, since `LLM` checks its
 arguments before plugins are loaded:
 
@@ -16,7 +16,7 @@ was written for, is an error, and nothing is changed.
 
 Options of JSON Schemas for all requests (docs/python.md lists them):
 `--additional-config '{"pawl": {"whitespace": "compact", "max_string": 200}}'`. With `"close": true` an
-output is closed in a short valid way when the request's `max_tokens` are nearly spent, rather than cut.
+output is closed with a short valid end when the request's `max_tokens` are nearly spent, rather than cut.
 """
 
 from __future__ import annotations
@@ -529,7 +529,7 @@ def _front_end() -> type:
 def _patch_front_end() -> None:
     """A request's check is given the configuration of structured outputs and not the engine's, which
     has our options: without them a schema that only an option leaves without a value would fail in
-    the engine, where nobody is told why."""
+    the engine, where no client is told why."""
     owner = _front_end()
     original = owner.__init__
 

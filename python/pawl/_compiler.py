@@ -41,7 +41,7 @@ class Compiler:
 
     `cached_grammars`: how many grammars to keep for when the same text comes again with the same options.
     `memory_budget`: bytes that all its grammars may keep of what was found of their states and
-    masks; beyond that they give back what no matcher needs, and find it again when it is wanted.
+    masks; beyond that they free what no matcher needs, and find it again when it is wanted.
     """
 
     def __init__(self, vocabulary: _pawl.Vocabulary, *, cached_grammars: int = 0,

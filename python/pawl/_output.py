@@ -1,4 +1,4 @@
-"""What comes back from an Engine: outputs, and outputs on their way."""
+"""What comes back from an Engine: outputs, and outputs that are not complete yet."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class Output(Generic[T]):
 
     `text`, `tokens` (without the end token), and `finish_reason`: "stop" (the model came to the end,
     or a stop text came), "length" (the budget ran out), "cancelled" or "refused" (a constraint that is
-    not exact refused every token). `closed`: it was closed in the shortest valid way because the budget
+    not exact refused every token). `closed`: it was closed with the shortest valid end because the budget
     was nearly spent, a limit was reached (`notes`) or the output repeated itself (`closed_by`); `stop`:
     the stop text that ended it.
     With details=True, of a record: `spans`, `byte_spans`, `probability`, `surprise` and `alternatives`, each
     by JSON Pointer, and with document=True `conflicts` (docs/extraction.md).
-    `report` has what it cost, with the keys of the command's --stats-json. `notes`: texts for whoever
-    reads the output, mostly none, e.g. that a grammar can be read in too many ways, so that the output
+    `report` has what it cost, with the keys of the command's --stats-json. `notes`: texts for those who
+    read the output, mostly none, e.g. that a grammar has too many readings, so that the output
     was closed. `reasoning`: what the model thought before it answered, which is no part of `text`.
     """
 

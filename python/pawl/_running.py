@@ -33,7 +33,7 @@ Result = Union[_pawl.Job, Exception]
 #: Numbers of calls: the requests of one call take turns with those of others.
 groups = itertools.count(1)
 
-#: A wait that nobody limits.
+#: A wait without a limit.
 FOREVER = 1e9
 
 # What fails for one row only; everything else ends the call.
@@ -63,7 +63,7 @@ class Running:
                 self._waker.join()
 
     def close_quietly(self) -> None:
-        """When nobody holds the engine any more, or at the end of the interpreter."""
+        """When no one holds the engine any more, or at the end of the interpreter."""
         self._at_exit = True
         try:
             self.close()

@@ -82,7 +82,7 @@ def _from_tokenizer_json(
     end_tokens: Optional[Iterable[int]] = None,
 ) -> _pawl.Vocabulary:
     """From a tokenizer.json or the folder that holds one. tokenizer_config.json and
-    generation_config.json beside it tell the end tokens, when `end_tokens` does not.
+    generation_config.json next to it tell the end tokens, when `end_tokens` does not.
     `padded_size`: the width of the model's logits, when that is more."""
     vocabulary = _pawl.Tokenizer.from_file(os.fspath(path)).vocabulary(padded_size)
     return vocabulary if end_tokens is None else _with_end_tokens(vocabulary, end_tokens)

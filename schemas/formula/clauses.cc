@@ -1,10 +1,10 @@
 // Decide, propagate, learn. Each clause is watched at two of its literals: as long as neither is
 // false, nothing follows from the clause. When one gets false the clause finds another literal, or
 // what is left has to be true. A clause that is false teaches a new one: what was decided is traced
-// back through the reasons to the one literal of the last decision through which all ways lead (the
-// first unique implication point). The search goes back to the decision that this clause depends on
-// last, so it does not try the same mistake in another place. Variables that were met while
-// learning are decided first. (Marques-Silva and Sakallah 1996; Moskewicz et al. 2001.)
+// back through the reasons to the one literal of the last decision through which all paths lead
+// (the first unique implication point). The search goes back to the decision that this clause
+// depends on last, so it does not try the same mistake in another place. Variables that were met
+// while learning are decided first. (Marques-Silva and Sakallah 1996; Moskewicz et al. 2001.)
 #include "schemas/formula/clauses.h"
 
 #include <algorithm>
@@ -104,7 +104,7 @@ uint32_t Clauses::Propagate(int64_t& steps) {
 }
 
 void Clauses::Learn(uint32_t clause, int64_t& steps) {
-  std::vector<Literal> learned = {0};  // the first is the one that all ways lead through
+  std::vector<Literal> learned = {0};  // the first is the one that all paths lead through
   std::vector<uint32_t> met;
   size_t open = 0, level = 0;
   size_t at = trail_.size();

@@ -189,7 +189,7 @@ FormulaId FormulaArena::ForKind(FormulaId f, Kind kind) {
 }
 
 std::optional<FormulaArena::BadReference> FormulaArena::FindBadReference(int max_steps) const {
-  // The longest way from each formula to the end of a last reference, found depth first without
+  // The longest path from each formula to the end of a last reference, found depth first without
   // recursion: what is too deep for ForKind would be too deep here.
   constexpr int kUnknown = -2, kOnPath = -1;
   std::vector<int> longest(nodes_.size(), kUnknown);

@@ -120,7 +120,7 @@ class FormulaArena {
     return EvaluatePartly(f, [&](AtomId atom) { return truth(atom) ? 1 : 0; }) == 1;
   }
   // The same when `truth(atom)` is 0 or 1 for what is settled and -1 for what may still go either
-  // way; -1 where that leaves the formula open.
+  // path; -1 where that leaves the formula open.
   template <typename Truth>
   int EvaluatePartly(FormulaId f, const Truth& truth) const {
     std::unordered_map<FormulaId, int> known;

@@ -1,7 +1,7 @@
 // Merging: many conditions of one sort on a string or a number, made one.
 //
 // A union of a thousand patterns is one pattern, a choice between two thousand constants one set of
-// them. Kept apart each would be an automaton of its own, run beside all others; merged they cost
+// them. Kept apart each would be an automaton of its own, run next to all others; merged they cost
 // what one of their size does.
 #ifndef PAWL_SCHEMAS_FORMULA_MERGING_H_
 #define PAWL_SCHEMAS_FORMULA_MERGING_H_

@@ -1,7 +1,7 @@
 // Kind by kind. Where a formula is a matter of lists, all values that stand in none of them have
 // the same outcome, and a listed one differs from it only in the formulas that speak of its lists.
 // So a thousand constants cost a thousand small differences instead of a thousand long vectors.
-// Other conditions (a pattern, a bound) are combined in all ways while they are few.
+// Other conditions (a pattern, a bound) are combined in full while they are few.
 #include "schemas/formula/value_classes.h"
 
 #include <algorithm>

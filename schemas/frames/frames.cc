@@ -332,7 +332,7 @@ FrameId Frames::AfterValue(FrameId id, const std::vector<bool>& truth,
   }
   if (!Fail(table_.formulas, frame, failed)) return kNoFrame;
   if (frame.kind == kObjectValue) {
-    // Where patterns leave a few keys only, one that nobody named takes the place of another.
+    // Where patterns leave a few keys only, one that is not named takes the place of another.
     if (frame.pending_name != kAnyName || layouts_[frame.layout]->has_key_conditions)
       frame.seen = name_sets_.With(frame.seen, frame.pending_name);
     if (options_.order == JsonSchemaOptions::Order::kSchema) {

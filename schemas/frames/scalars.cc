@@ -74,7 +74,7 @@ FormulaId Scalars::AsWritten(FormulaId must) {
   if (WaitsForSource()) return must;
   FormulaArena& formulas = table_.formulas;
   std::vector<FormulaId> parts;
-  // Beside a pattern a time is as the pattern has it.
+  // Next to a pattern a time is as the pattern has it.
   const auto regexes = std::ranges::count_if(formulas.Atoms(must), [this](AtomId atom) {
     return table_.string(atom).type == StringAtom::Type::kRegex;
   });
@@ -130,7 +130,7 @@ StringSearch& Scalars::String(const Goal& goal) {
     std::get<0>(narrow) = merging_.Of(written);
     entry = SearchFor(narrow);
     // Where nothing so short is known to fit, longer ones are written. What is merely not known to
-    // be dead is not enough: the way would end inside of a string.
+    // be dead is not enough: the path would end inside of a string.
     const size_t most = std::max(limits::kShortString, static_cast<size_t>(options_.max_string));
     if (!entry.search->Shortest(entry.program->start(), most)) entry = StringEntry();
   }

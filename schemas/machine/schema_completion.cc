@@ -26,7 +26,7 @@ std::optional<std::string> SchemaMachine::NewString(Key state, const std::string
   state = StepText(state, inside);
   if (state == kDead) return std::nullopt;
   const Lexeme lexeme = lexemes_[LexemeOf(state)];
-  // Beside those taken, some may be left to later places.
+  // In addition to those taken, some may be left to later places.
   for (const std::u32string& more :
        Continuations(*strings_[lexeme.search], lexeme.state, taken + limits::kOtherTexts)) {
     const std::string quoted = Quoted(EncodeCodepoints(more));
@@ -124,7 +124,7 @@ std::optional<std::string> SchemaMachine::NewNumber(Key state, const std::string
   if (fits(shortest)) return shortest;
   const Lexeme lexeme = lexemes_[LexemeOf(state)];
   const size_t taken = frames_.items().Size(frames_[nodes_[FrameOf(state)].frame].items);
-  // Some only spell a value in another way: "0.010" behind "0.01".
+  // Some only spell a value with other digits: "0.010" behind "0.01".
   const size_t count = 2 * (taken + 1) + 16;
   for (const std::string& more : Continuations(*numbers_[lexeme.search], lexeme.state, count)) {
     if (fits(more)) return more;

@@ -133,7 +133,7 @@ class SchemaMachine : public Machine {
   NodeId InternNode(const Node& node);
   uint32_t InternText(uint32_t before, uint8_t byte);
   std::string TextSince(uint32_t text, uint32_t start) const;
-  // Bytes beside white space that can come in a structural mode.
+  // Bytes other than white space that can come in a structural mode.
   static const char* Following(Mode mode);
   static bool IsSpace(uint8_t byte) {
     return byte == ' ' || byte == '\t' || byte == '\n' || byte == '\r';

@@ -38,7 +38,7 @@ void SchemaMasks::FillOtherKeys(const Place& place) {
   for (const StringIndex::Special& special : place.index->special()) {
     const StringIndex::Crossing& crossing = place.index->crossings()[special.place];
     if (!Allows(rests, crossing.rest)) continue;
-    // A key that nobody has heard of is like any other.
+    // A key that no schema names is like any other.
     const bool unheard =
         !crossing.intricate && begun && special.text && !frames_.IsName(*begun + *special.text);
     if (unheard || WalkToken(place, crossing.token) != Machine::kDead) Set(place, crossing.token);

@@ -1,6 +1,6 @@
 // The ways to a mask, asked in their order, and the walk that is left where none of them knows the
-// state. Within a walk the ways are asked again at the bytes behind which much may follow: a quote,
-// which opens a string, and a digit.
+// state. Within a walk the strategies are asked again at the bytes behind which much may follow: a
+// quote, which opens a string, and a digit.
 #include "schemas/masks/schema_masks.h"
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 // SchemaMasks: which tokens may follow a state of a SchemaMachine.
 //
 // A mask has several ways to be found, each for states of one sort; PAWL_MASK_STRATEGIES lists them
-// in the order in which they are asked. A way decides nothing: what it finds equals trying every
-// token, only faster. Where none knows the state, the vocabulary's trie is walked.
+// in the order in which they are asked. A strategy decides nothing: what it finds equals trying
+// every token, only faster. Where none knows the state, the vocabulary's trie is walked.
 #ifndef PAWL_SCHEMAS_MASKS_SCHEMA_MASKS_H_
 #define PAWL_SCHEMAS_MASKS_SCHEMA_MASKS_H_
 
@@ -59,7 +59,7 @@ class StructureTokens {
   std::vector<std::pair<uint32_t, TokenId>> spaces_;  // (length, token)
 };
 
-// The ways, one a line: each is a method of this name in a source of its own.
+// The strategies, one a line: each is a method of this name in a source of its own.
 #define PAWL_MASK_STRATEGIES(way)                                          \
   way(FillTracked)    /* under uniqueItems, unique_masks.cc */             \
       way(FillKeys)   /* of keys that are independent, key_masks.cc */     \

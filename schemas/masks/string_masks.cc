@@ -1,6 +1,6 @@
 // Masks inside strings. Which tokens close a string and how they go on depends on the string in one
-// way only: on the state of the machine after the closing quote, and most closings share one. So
-// the distinct texts behind a quote (StringTokens::rests, a few hundred) are tried once for each
+// strategy only: on the state of the machine after the closing quote, and most closings share one.
+// So the distinct texts behind a quote (StringTokens::rests, a few hundred) are tried once for each
 // such state, and a token is allowed when its own text behind the quote is.
 //
 // Keys that the schema does not name are the exception that would spoil this, for each makes a

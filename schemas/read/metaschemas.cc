@@ -1,6 +1,6 @@
 // Each keyword has a line in a table: its vocabulary, the drafts that know it, and the shape of its
 // value. The documents are written from that table when somebody asks for them, which takes less
-// room than their texts. Drafts 4, 6 and 7: the metaschema of each; drafts 2019-09 and 2020-12
+// space than their texts. Drafts 4, 6 and 7: the metaschema of each; drafts 2019-09 and 2020-12
 // (section 8.1.2): one document for each vocabulary and one that applies them all.
 #include "schemas/read/references.h"
 

@@ -178,7 +178,7 @@ class Reader {
   const JsonSchemaOptions& options_;
   const FormatCache* format_cache_;  // may be nullptr
   SchemaTable& table_;
-  std::map<std::string, FormulaId> formats_;  // those met, which are dear to make
+  std::map<std::string, FormulaId> formats_;  // those met, which are slow to make
   std::map<std::string, std::vector<std::u32string>> found_formats_;  // FormatsInSource, by format
   FormulaArena& formulas_;
   References references_;

@@ -13,7 +13,7 @@
 // atom "these keys fit", which stands in a disjunction with their conditions. Only patterns, which
 // can overlap, make this more than linear: keys are told apart by the set of conditional patterns
 // they match, so there may be few of those. Items are cut into segments by the prefixes in the same
-// way; an item fits the schema or matches a "contains" that counts.
+// path; an item fits the schema or matches a "contains" that counts.
 #include <algorithm>
 #include <deque>
 #include <set>

@@ -198,7 +198,7 @@ std::optional<Language> References::LanguageOf(const std::string& schema_uri, La
 
 std::optional<std::string> References::IdOf(const json::Value& value, Dialect dialect) const {
   if (value.type != json::Type::kObject) return std::nullopt;
-  // Up to draft 7 nothing beside "$ref" counts.
+  // Up to draft 7 nothing next to "$ref" counts.
   if (dialect < Dialect::k2019 && value.Find("$ref") != nullptr) return std::nullopt;
   const json::Value* id = value.Find(dialect == Dialect::kDraft4 ? "id" : "$id");
   if (id == nullptr || id->type != json::Type::kString || id->text.empty()) return std::nullopt;

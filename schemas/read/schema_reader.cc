@@ -416,7 +416,7 @@ Result<ReadSchema> ReadJsonSchema(const json::Value& schema, const JsonSchemaOpt
 // What of a schema demands nothing, and why: for those who want to know that each word of theirs
 // was understood. Unknown keywords and formats are noted where they are read, in any case; here
 // come the known ones that are annotations by the specification, and those that would demand
-// something in another dialect, beside another keyword or under other options.
+// something in another dialect, next to another keyword or under other options.
 
 bool IsAnnotation(std::string_view keyword) {
   constexpr std::string_view kNames[] = {
@@ -462,7 +462,7 @@ std::string Reader::WhyAnnotation(const std::string& name, const Value& value,
 void Reader::ListAnnotations(const Value& schema, const Path& path) {
   const bool reference = !At(Dialect::k2019) && schema.Find("$ref") != nullptr;
   for (const auto& [name, value] : schema.members) {
-    // Definitions and the dialect do count beside a reference.
+    // Definitions and the dialect do count next to a reference.
     if (reference &&
         (name == "$ref" || name == "$schema" || name == "$defs" || name == "definitions"))
       continue;

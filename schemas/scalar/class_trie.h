@@ -1,6 +1,6 @@
 // ClassTrie: the tokens of a vocabulary as strings of character classes (CharClass).
 //
-// As pieces of a string, "house", "where" and thousands of others are the same five lower-case
+// As pieces of a string, "horse", "where" and thousands of others are the same five lower-case
 // letters to nearly every pattern. Told apart by classes alone, the tokens make a trie of some ten
 // thousand nodes where their bytes take hundreds of thousands; a pattern that restricts a string
 // but leaves it wide is walked on that.

@@ -108,7 +108,8 @@ Result<std::unique_ptr<NumberProgram>> NumberProgram::Create(
   if (finite) {
     std::erase_if(common.values,
                   [&](const Decimal& value) { return !Fulfils(value, common.constraint); });
-    // "1.0" is no integer to draft 4; a set knows values only, so the spelling is asked beside it.
+    // "1.0" is no integer to draft 4; a set knows values only, so the spelling is asked in
+    // addition.
     if (common.constraint.integer_text) merged = false;
   }
   if (canonical && common.constraint.integer) common.constraint.integer_text = true;
@@ -161,7 +162,7 @@ Result<std::unique_ptr<NumberProgram>> NumberProgram::Create(
         *program->classes_,
         [classes = program->classes_.get(), accept = std::move(accept),
          canonical](const NumberClasses::Class& c) {
-          // Narrowed beside the truth, not instead: under a `not` that would let more in.
+          // Narrowed next to the truth, not instead: under a `not` that would let more in.
           return accept([&](AtomId atom) { return classes->Holds(c, atom); }) &&
                  (!canonical || c.plain ||
                   accept([&](AtomId atom) { return classes->HoldsAsWritten(c, atom); }));

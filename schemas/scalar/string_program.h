@@ -84,7 +84,7 @@ class RegexGroup {
     uint8_t truths = 0;
     bool knows_settling = false;
     int16_t settled = -1;  // unknown
-    ClassBits settling{};  // beside the row: one load brings both
+    ClassBits settling{};  // next to the row: one load brings both
   };
   uint32_t Intern(const uint32_t* key);
   uint32_t FindNext(uint32_t state, int cls);

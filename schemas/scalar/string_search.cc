@@ -1,5 +1,5 @@
 // Best-first search (A*) to a near acceptable state, guided by what each regex still needs,
-// remembered for every state on the way: those on the path found are live, and when nothing is
+// remembered for every state on the path: those on the path found are live, and when nothing is
 // found everything visited is dead. What only the counter still looks at is decided by arithmetic,
 // so maxLength may be as large as it likes.
 #include "schemas/scalar/string_search.h"
@@ -180,7 +180,7 @@ std::optional<StringSearch::Freedom> StringSearch::FindFreedom(StateId state) {
   return At(state).freedom;
 }
 
-bool StringSearch::HasWay(StateId state) {
+bool StringSearch::HasPath(StateId state) {
   const Info& info = At(state);
   return info.live == Verdict::kLive &&
          (info.via >= 0 || info.accepts == Verdict::kLive || program_.Quiet(state));
@@ -197,7 +197,7 @@ bool StringSearch::OneStep(StateId start) {
     if (IsSurrogate(program_.Representative(cls))) continue;
     const StateId next = program_.Next(start, cls);
     if (At(next).live == Verdict::kUnknown && program_.Quiet(next)) DecideByCount(next);
-    if (!HasWay(next)) continue;
+    if (!HasPath(next)) continue;
     At(start).live = Verdict::kLive;
     At(start).via = last_via_ = cls;
     return true;
@@ -220,7 +220,7 @@ bool StringSearch::Lost(StateId state) {
   return outline != nullptr && outline->At(state).distance == StringOutline::kNoEnd;
 }
 
-bool StringSearch::FollowOutline(StateId start, bool way) {
+bool StringSearch::FollowOutline(StateId start, bool path) {
   StringOutline* const outline = Outline();
   if (outline == nullptr) return false;
   std::vector<std::pair<StateId, int>> path;
@@ -228,9 +228,9 @@ bool StringSearch::FollowOutline(StateId start, bool way) {
   uint32_t before = StringOutline::kUnknown;
   for (;;) {
     if (At(state).live == Verdict::kUnknown && program_.Quiet(state)) DecideByCount(state);
-    // A way is to be the shortest, so it goes on to an end of its own.
-    if (way ? program_.Quiet(state) && HasWay(state)
-            : At(state).live == Verdict::kLive && state != start)
+    // A path is to be the shortest, so it goes on to an end of its own.
+    if (path ? program_.Quiet(state) && HasPath(state)
+             : At(state).live == Verdict::kLive && state != start)
       break;
     if (At(state).live == Verdict::kDead) return false;
     if (Accepts(state)) {
@@ -238,19 +238,19 @@ bool StringSearch::FollowOutline(StateId start, bool way) {
       break;
     }
     const StringOutline::Answer answer = outline->At(state);
-    if (answer.live && !way && !program_.counting()) {
+    if (answer.live && !path && !program_.counting()) {
       At(state).live = Verdict::kLive;
       break;
     }
-    // The way has to get shorter with each step.
+    // The path has to get shorter with each step.
     if (answer.via < 0 || answer.distance >= before || SpentAll()) return false;
-    if (way && outline->AtLeast(state) != answer.distance) return false;
+    if (path && outline->AtLeast(state) != answer.distance) return false;
     before = answer.distance;
     path.emplace_back(state, answer.via);
     program_.spending().steps += program_.StepCost();
     state = program_.NextOnce(state, answer.via);
   }
-  const bool has_way = HasWay(state);
+  const bool has_way = HasPath(state);
   for (const auto& [on, via] : path) {
     At(on).live = Verdict::kLive;
     if (has_way) At(on).via = via;
@@ -311,7 +311,7 @@ bool StringSearch::SpentAll() const {
          program_.bytes() > spending.max_bytes;
 }
 
-void StringSearch::FindWay(StateId start) {
+void StringSearch::FindPath(StateId start) {
   if (At(start).sought) return;
   if (NeedsSource(start)) return DecideBySource(start);
   if (one_atom_ && program_.OnlyLiterals()) {
@@ -328,14 +328,14 @@ void StringSearch::FindWay(StateId start) {
   At(start).sought = At(start).via < 0;
 }
 
-StringSearch::Outcome StringSearch::Explore(StateId start, bool apart, bool way, int64_t fuel) {
+StringSearch::Outcome StringSearch::Explore(StateId start, bool apart, bool path, int64_t fuel) {
   struct Visit {
     StateId from;
     int via;
   };
   std::unordered_map<StateId, Visit> visited = {{start, {start, -1}}};
   // Nearest first by steps taken plus steps still needed; of equals the deepest, so that long
-  // literals are walked straight. Where parts stand in each other's way that looks at nearly all
+  // literals are walked straight. Where parts hinder each other that looks at nearly all
   // states before it is through, so `apart` goes for what is still needed alone.
   struct Entry {
     uint64_t total;
@@ -351,7 +351,7 @@ StringSearch::Outcome StringSearch::Explore(StateId start, bool apart, bool way,
   const auto push = [&](StateId state, uint64_t depth) {
     uint64_t needed = program_.Distance(state, apart);
     if (outline != nullptr) {
-      const uint32_t shown = way ? outline->AtLeast(state) : outline->At(state).distance;
+      const uint32_t shown = path ? outline->AtLeast(state) : outline->At(state).distance;
       if (shown < StringOutline::kUnknown) needed = std::max<uint64_t>(needed, shown);
     }
     if (const uint64_t count = program_.Count(state); count < least_)
@@ -360,7 +360,7 @@ StringSearch::Outcome StringSearch::Explore(StateId start, bool apart, bool way,
   };
   push(start, 0);
   const auto mark_path = [&](StateId end) {
-    const bool has_way = HasWay(end);
+    const bool has_way = HasPath(end);
     for (StateId s = end; s != start;) {
       const Visit visit = visited.at(s);
       At(visit.from).live = Verdict::kLive;
@@ -378,7 +378,7 @@ StringSearch::Outcome StringSearch::Explore(StateId start, bool apart, bool way,
     const auto [total, depth, state] = queue.top();
     queue.pop();
     if (At(state).live == Verdict::kUnknown && program_.Quiet(state)) DecideByCount(state);
-    if (way ? HasWay(state) : At(state).live == Verdict::kLive && state != start) {
+    if (path ? HasPath(state) : At(state).live == Verdict::kLive && state != start) {
       mark_path(state);
       outcome = Outcome::kLive;
       break;
@@ -417,7 +417,7 @@ StringSearch::Outcome StringSearch::Explore(StateId start, bool apart, bool way,
   if (used > small()) spent_ += used;
   program_.spending().steps += used;
   program_.spending().work += program_.work() - work_before;
-  if (outcome != Outcome::kDead || way) return outcome;
+  if (outcome != Outcome::kDead || path) return outcome;
   // Nothing can be reached; whether that may be said does not depend on what was known before.
   if (used <= small() && (!known_dead || Close(start))) {
     for (const auto& [state, visit] : visited) At(state).live = Verdict::kDead;
@@ -501,7 +501,7 @@ void StringSearch::DecideAll() {
   std::vector<bool> reached(states.size());
   std::vector<uint32_t> queue;
   for (uint32_t i = 0; i < states.size(); ++i) {
-    if (SpentAll()) return;  // what makes an end may be dear to find out
+    if (SpentAll()) return;  // what makes an end may be slow to find out
     const bool known =
         program_.Quiet(states[i]) ? At(states[i]).live == Verdict::kLive : Accepts(states[i]);
     if (!known) continue;
@@ -576,7 +576,7 @@ std::optional<std::u32string> StringSearch::Shortest(StateId state, size_t max_l
       if (out.size() + At(state).skip > max_length) return std::nullopt;
       return out.append(At(state).skip, U'a');
     }
-    if (At(state).via < 0) FindWay(state);  // live, but nobody has asked for the way yet
+    if (At(state).via < 0) FindPath(state);  // live, but the path was not asked for yet
     if (At(state).via < 0 || out.size() >= max_length) return std::nullopt;
     const int via = At(state).via;
     out.push_back(program_.Representative(via));

@@ -108,7 +108,7 @@ class StringSearch {
   bool LiveWithin(StateId state, char32_t lo, char32_t hi);
   // The next state when it is live.
   std::optional<StateId> Next(StateId state, char32_t c);
-  // The state after a text; nullopt when some state on the way is not live.
+  // The state after a text; nullopt when some state on the path is not live.
   std::optional<StateId> LiveAfter(std::u32string_view text) {
     std::optional<StateId> state = program_.start();
     for (size_t i = 0; i < text.size() && state; ++i) state = Next(*state, text[i]);
@@ -128,8 +128,8 @@ class StringSearch {
     if (state >= rows_.size() || rows_[state] == nullptr) return kUnasked;
     return rows_[state][program_.AsciiClass(c)];
   }
-  // Whether NextAscii is a state: for characters behind which nobody looks. Such states need not be
-  // made where the string may end in them.
+  // Whether NextAscii is a state: for characters behind which no call looks. Such states need not
+  // be made where the string may end in them.
   bool LivesAfterAscii(StateId state, uint8_t c) {
     const StateId known = KnownAscii(state, c);
     return known != kUnasked ? known != kNoState : AskLivesAfter(state, program_.AsciiClass(c));
@@ -152,7 +152,7 @@ class StringSearch {
     }
     return At(state).always == Verdict::kLive;
   }
-  // Where the characters of each class lead. Filled as far as it is asked: derivatives are dear.
+  // Where the characters of each class lead. Filled as far as it is asked: derivatives are slow.
   // Where Restarts(), a search that has not found what it looks for is at its start again behind
   // each step (StringProgram::Restart). Such states are fewer, and live only where those are that
   // they stand for; where the latter may be live all the same, the class counts as kMixed.
@@ -199,7 +199,7 @@ class StringSearch {
     Freedom freedom;
     Verdict always = Verdict::kUnknown;
     bool knows_beyond = false;
-    bool sought = false;  // a way, in vain, or by what a text leaves
+    bool sought = false;  // a path, in vain, or by what a text leaves
     StateId beyond = kNoState;
   };
   // In pieces: many searches share a program of which each sees a few states.
@@ -247,14 +247,14 @@ class StringSearch {
   // - the outline of the program has none, or
   // - what can be reached from it takes no more than small() steps, or
   // - what can be reached from the start of the program takes no more than whole() steps.
-  // Everything else is live: found to be, or undecided. How hard is looked for a way to an end
+  // Everything else is live: found to be, or undecided. How hard is looked for a path to an end
   // makes no difference to that, so it may depend on what such searches have cost before.
   int64_t small() const { return fuel_ / 25; }
   int64_t whole() const { return fuel_ * 16; }
   enum class Outcome : uint8_t { kLive, kDead, kUndecided };
-  // Looks for an accepted string, nearest first; `apart`: see StringProgram::Distance. `way`: one
-  // that can be told is wanted.
-  Outcome Explore(StateId start, bool apart, bool way, int64_t fuel);
+  // Looks for an accepted string, nearest first; `apart`: see StringProgram::Distance. `path`:
+  // a path that can be told is wanted.
+  Outcome Explore(StateId start, bool apart, bool path, int64_t fuel);
   void Decide(StateId state);
   // Decides every state that can be reached from the start of the program if they are not too many.
   void DecideAll();
@@ -263,15 +263,15 @@ class StringSearch {
   // It is settled in the state that nothing will be accepted, or the outline shows no end.
   bool Lost(StateId state);
   // Goes from end to end of what the outline shows; false when that leads nowhere.
-  bool FollowOutline(StateId start, bool way);
+  bool FollowOutline(StateId start, bool path);
   // Whether from `state` no more than small() steps reach everything that can be reached.
   bool Close(StateId state);
   bool OneStep(StateId start);
   // So much was spent on searches for all strings of the schema that no more is.
   bool SpentAll() const;
-  void FindWay(StateId state);
+  void FindPath(StateId state);
   // An accepted continuation is known.
-  bool HasWay(StateId state);
+  bool HasPath(StateId state);
   void DecideByCount(StateId state);
 
   StringProgram& program_;

@@ -122,7 +122,7 @@ class Walk {
   }
 
   // The nodes from i on whose steps are remembered and lead to live states that are not free:
-  // nearly all of a wide walk. Returns the first other one. Branches that nobody can predict,
+  // nearly all of a wide walk. Returns the first other one. Branches that cannot be predicted,
   // whether a node is a leaf and has a token, are not taken.
   uint32_t Hurry(uint32_t i, uint32_t end) {
     const auto nodes = trie_.nodes();

@@ -32,7 +32,7 @@ struct StringClosings {
 
 // `state`: of the search at a boundary of code points, reached where `index` begins; live. Sets the
 // bits in `words` of the tokens that stay inside, and appends the others. `fresh`: words are zero,
-// and index is that of the root. The way by which they were found.
+// and index is that of the root. The path by which they were found.
 MaskStrategy WalkString(StringSearch& search, StringSearch::StateId state,
                         const Vocabulary& vocabulary, uint32_t node, const StringTokens& tokens,
                         const StringIndex& index, StringSpelling spelling, bool fresh,

@@ -307,7 +307,7 @@ std::optional<Uniqueness::FreePlace> Uniqueness::FreeMemberOf(FormulaId formula,
     if (auto place = free_at(layout.names[rank], layout.name_states[rank], static_cast<int>(rank)))
       return place;
   }
-  // Some key that nobody named.
+  // Some key that no schema names.
   for (char letter = 'a'; letter <= 'z'; ++letter) {
     const std::string name(1, letter);
     if (layout.rank_of.contains(frames_.InternName(name))) continue;
@@ -362,7 +362,7 @@ const Uniqueness::Listed& Uniqueness::ValuesOf(FormulaId formula, size_t wanted)
     if (known.insert(item).second) found.values.emplace_back(std::move(text), item);
   };
   if (formulas.ForKind(formula, kNumberValue) != kFalseFormula) {
-    // Some texts only spell a value in another way.
+    // Some texts only spell a value with other digits.
     if (NumberProgram* program = scalars_.Number(goal); program != nullptr) {
       for (std::string& text : Continuations(*program, program->start(), 2 * want))
         add(std::move(text));

@@ -1,8 +1,8 @@
 // A live state that a step leads back to itself can be passed any number of times, each time with
 // another value; looking for such a loop nearby is enough for the programs that schemas give
 // (patterns with a star, unbounded lengths and numbers). Where lengths are bounded, as in the
-// labels of a host name, a way on which several letters lead to the same state has as many texts as
-// all its choices multiplied: more than any array will have items.
+// labels of a host name, a path on which several letters lead to the same state has as many texts
+// as all its choices multiplied: more than any array will have items.
 #include "schemas/solve/distinct.h"
 
 #include <algorithm>
@@ -69,7 +69,7 @@ std::vector<Text> FirstTexts(StateId start, const Alphabet& alphabet, size_t cou
 
 }  // namespace
 
-// A way on which letters can be chosen so often that nobody will see all texts.
+// A path on which letters can be chosen so often that no program will see all texts.
 static bool HasCountless(StringSearch& search, StringSearch::StateId state) {
   StringProgram& program = search.program();
   double texts = 1;

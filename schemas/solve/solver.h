@@ -206,7 +206,7 @@ class Solver {
   bool CannotFail(const Frame& frame, AtomId atom, const SettledKeys& settled, size_t rank);
   bool AsksForLists(FormulaId formula);
   // The values of all keys that decide many conditions, at once (solver_clauses.cc); nullopt where
-  // neither a way nor a proof was found.
+  // neither a value nor a proof was found.
   class ClausePlan;
   bool HasManyClauses(const Frame& frame, FormulaId formula) const;
   // Where at least so many keys decide.

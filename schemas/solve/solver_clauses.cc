@@ -35,7 +35,7 @@ class Solver::ClausePlan {
 
   // Adds all clauses; false where there are too many of something, or too few keys.
   bool Prepare(size_t least_keys);
-  // nullopt where neither a way nor a proof was found.
+  // nullopt where neither a value nor a proof was found.
   std::optional<Found> Solve(int64_t& steps);
 
  private:

@@ -1,7 +1,7 @@
 // Values that can be counted: those of an enum, the numbers between two near bounds, short tuples
 // and closed objects of such. They are listed one by one, to a budget; where that ends within it,
 // what is left of them under uniqueItems is known, and so is what a frame can still become where
-// conditions on arrays and objects are combined in ways that greedy planning does not see through.
+// conditions on arrays and objects are combined such that greedy planning fails.
 #include <algorithm>
 #include <map>
 #include <numeric>

@@ -179,10 +179,10 @@ class Solver::ObjectPlan {
   Member& AddNamed(size_t rank);
   // Keys that the schema does not name and that can have a value.
   StringSearch& OtherKeys();
-  // For members nobody required: a few plain names, the shortest key that each pattern knows, and
-  // as many as are missing; where all other keys can be listed, these. They do not depend on the
-  // keys that have come, so they are kept: thousands of keys are looked for once, and what a frame
-  // has of them is counted.
+  // For members that are not required: a few plain names, the shortest key that each pattern knows,
+  // and as many as are missing; where all other keys can be listed, these. They do not depend on
+  // the keys that have come, so they are kept: thousands of keys are looked for once, and what a
+  // frame has of them is counted.
   const SpareKeys& Spare();
   std::shared_ptr<const SpareKeys> FindSpare(uint64_t wanted, uint64_t numbered);
   std::vector<std::string> Candidates(uint64_t wanted, uint64_t numbered, bool& all);
@@ -427,7 +427,7 @@ void Solver::ObjectPlan::EachSpare(const Fn& fn) {
   const auto is_free = [&](const SpareKey& key) { return !frames_.Seen(frame_, key.id); };
   size_t end = spare.keys.size();
   if (spare.all && frames_.Seen(frame_, kAnyName)) {
-    // One of them is there already, nobody knows which.
+    // One of them is there already, not known which.
     while (end > 0 && !is_free(spare.keys[end - 1])) --end;
     end -= end > 0 ? 1 : 0;
   }

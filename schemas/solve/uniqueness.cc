@@ -126,7 +126,7 @@ Uniqueness::Tightness Uniqueness::TightnessOf(FormulaId formula, const std::stri
     return state && !Endless(search, *state) ? Tightness::kHard : Tightness::kNone;
   }
   if (value->type == json::Type::kArray || value->type == json::Type::kObject) {
-    // Of its kind: beside endless numbers there may be one object.
+    // Of its kind: next to endless numbers there may be one object.
     const Kind kind = value->type == json::Type::kArray ? kArrayValue : kObjectValue;
     const FewValues* const few =
         solver_.FewValuesOf(formulas.And(formula, formulas.Kinds(KindBit(kind))));

@@ -3,7 +3,7 @@
 //
 // The values that a place can hold are endless, or few enough to be listed, or neither. Of endless
 // ones there is always one more, so only those have to be kept apart beforehand that a text could
-// run into: values of which some beginning has few continuations. Few ones are counted. Beside
+// run into: values of which some beginning has few continuations. Few ones are counted. With
 // `contains` the values that match it and those that do not are two such sets. Where a set is
 // neither, nothing is said here, and the solver looks for different values one by one.
 #ifndef PAWL_SCHEMAS_SOLVE_UNIQUENESS_H_
@@ -90,7 +90,7 @@ class Uniqueness : public ItemRules {
   };
   std::optional<Finished> FinishAsWritten(const Frame& frame, size_t max_size);
   // A value for the next item after which the array can be finished. nullopt where that has to be
-  // looked for in another way.
+  // looked for by another method.
   std::optional<std::string> NextItem(const Frame& frame);
 
   // Whether the values that fit have no end. "No" may be wrong.
@@ -113,7 +113,7 @@ class Uniqueness : public ItemRules {
     AtomId contains_atom = 0;
     uint64_t min_items = 0, max_items = kUnbounded, prefix = 0;
     FormulaId demand = kTrueFormula;  // on each item
-    Cell cells[2];                    // by whether they match `contains`; cell 1 only beside one
+    Cell cells[2];                    // by whether they match `contains`; cell 1 only next to one
   };
   // How many items of each cell there may be, and how many together.
   struct Plan {

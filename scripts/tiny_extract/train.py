@@ -6,7 +6,7 @@
 
 The learning rate is constant after a short warm-up and falls linearly to zero: in the last minutes before the deadline, or in
 the last half of the steps or seconds. Steps suit a machine that trains only while nothing else runs: `--resume` goes on with their count.
-A moving average of the weights is kept beside them: it is what `export.py` takes for a release before the decay.
+A moving average of the weights is kept next to them: it is what `export.py` takes for a release before the decay.
 Matrices are trained with Muon (momentum made orthogonal by Newton-Schulz iterations), the embedding and the norms with Adam.
 """
 

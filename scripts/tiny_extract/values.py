@@ -221,7 +221,7 @@ def product(ctx) -> str:
 
 
 def title_text(ctx) -> str:
-    """A short title of two to five words, capitalised in one of the usual ways."""
+    """A short title of two to five words, capitalised in one of the usual styles."""
     rng = ctx.rng
     patterns = [("A", "N"), ("the", "A", "N"), ("N", "of", "the", "N"), ("the", "N", "and", "the", "N"), ("A", "N", "P", "the", "N"),
                 ("X",), ("the", "N", "of", "X"), ("X", "and", "the", "A", "N"), ("N", "N")]
@@ -334,7 +334,7 @@ class Text(Kind):
 
 
 def pick(options):
-    """Text taken from a list, with an invented word now and then so that copying stays the safe way."""
+    """Text taken from a list, with an invented word now and then so that copying stays the safe choice."""
     return Text(lambda ctx: invented(ctx.rng) if ctx.rng.random() < 0.12 else ctx.rng.choice(options))
 
 

@@ -15,8 +15,8 @@ inline constexpr size_t kMaxFileBytes = size_t{64} << 20;
 // The whole file. Errors name the path: kIo with the reason (directories are refused), kLimit when
 // there is more than `max_bytes`, which devices and pipes may have without an end.
 Result<std::string> ReadFile(const std::string& path, size_t max_bytes = kMaxFileBytes);
-// The same of a regular file: all else is kIo, so that nobody waits for a pipe that stands where a
-// file of a model should.
+// The same of a regular file: all else is kIo, so that no caller waits for a pipe that stands where
+// a file of a model should.
 Result<std::string> ReadRegularFile(const std::string& path, size_t max_bytes = kMaxFileBytes);
 // What is left to read of an open file that errors call `name`.
 Result<std::string> ReadDescriptor(int fd, const std::string& name,

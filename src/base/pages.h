@@ -1,5 +1,5 @@
 // Memory in pages of the system, for what is large: LazyMemory takes it piece by piece when it is
-// first touched, HugeArena takes it in large pages, DropPages gives back that of a mapped file.
+// first touched, HugeArena takes it in large pages, DropPages frees that of a mapped file.
 #ifndef PAWL_SRC_BASE_PAGES_H_
 #define PAWL_SRC_BASE_PAGES_H_
 

@@ -104,7 +104,7 @@ PAWL_HOST_DEVICE inline float Penalised(float logit, const Penalties& penalties,
   return logit > kLargest ? kLargest : logit < -kLargest ? -kLargest : logit;
 }
 
-// A logit beside the largest one of its row, as the filters see it: 0 at most.
+// A logit less the largest one of its row, as the filters see it: 0 at most.
 PAWL_HOST_DEVICE inline float RelativeScore(float logit, float largest, float temperature) {
   return (logit - largest) / temperature;
 }

@@ -1,6 +1,6 @@
 // One loop at a time. The caller publishes it, wakes sleepers, takes ranges from a shared counter
 // like everyone else, and when the counter is used up closes the loop and waits only for the
-// workers that joined it: a worker that the system has not scheduled yet delays nobody, it finds
+// workers that joined it: a worker that the system has not scheduled yet delays no other, it finds
 // the loop closed and goes back to sleep.
 //
 // A matrix product of a middling model takes tens of microseconds and a sleeping thread takes about

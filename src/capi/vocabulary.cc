@@ -1,5 +1,5 @@
 // A vocabulary of the C library is either a list of tokens or a tokenizer's; the tokenizer is kept
-// beside it for those that want texts encoded.
+// with it for those that want texts encoded.
 #include "pawl/vocabulary.h"
 
 #include "src/capi/handles.h"

@@ -218,8 +218,8 @@ JsonSchemaOptions LayoutFlags::ToOptions() const {
 void MemoryFlags::AddTo(CLI::App* command) {
   command
       ->add_option("--memory-budget", megabytes,
-                   "Megabytes that grammars may keep of what was found; beyond that it is given "
-                   "back, and found again when it is wanted")
+                   "Megabytes that grammars may keep of what was found; beyond that it is "
+                   "freed, and found again when it is wanted")
       ->type_name("MB")
       ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 24))
       ->capture_default_str();

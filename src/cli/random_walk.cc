@@ -8,7 +8,7 @@
 // of its own, counts what the mask allows, and lifts the logit of the closing token to where the
 // softmax over the allowed ones gives it its probability. The randomness is the sampler's, so a
 // seed means what it means elsewhere. Where completions are long, finding one for every token would
-// be dear: one is followed as long as the output does, and a new one is looked for only after a
+// be slow: one is followed as long as the output does, and a new one is looked for only after a
 // 256th as many tokens as it had bytes.
 #include "src/cli/random_walk.h"
 

@@ -46,7 +46,7 @@ class RandomWalkModel : public Model {
     size_t part = 0, done = 0;     // where the output is in it: a part, and bytes of that
     size_t asked = 0, length = 0;  // where it was found, and how long it was
   };
-  // Takes the tokens again where the grammar has begun anew, see State::stale().
+  // Takes the tokens again where the grammar has started again, see State::stale().
   void Rebuild();
   void Follow(TokenId token, Plan& plan) const;
   void WriteLogits(const State& state, size_t position, Plan& plan, std::span<float> logits) const;

@@ -49,7 +49,7 @@ struct SamplerFlags {
   Status MakeChecks(const Engine& engine, std::vector<std::shared_ptr<const pawl::Check>>& checks,
                     std::shared_ptr<const Critic>& critic) const;
 
-  // What a run needs beside the options.
+  // What a run needs in addition to the options.
   struct Scene {
     Engine& engine;
     const EngineRequest& request;  // the prompt as tokens, the grammar

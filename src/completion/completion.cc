@@ -288,8 +288,8 @@ CodeCompleter::CodeCompleter(Engine engine, std::shared_ptr<monitors::LspServer>
     : engine_(std::move(engine)), planner_(engine_.vocabulary(), std::move(server)) {}
 
 // The nearest part of long texts is what matters: the end of the prefix, the beginning of the
-// suffix. Where tokens of the prefix are left out, they are so many quarters of the room, so that a
-// text which grows by a few tokens keeps its beginning and what the model has read of it.
+// suffix. Where tokens of the prefix are left out, they are so many quarters of the space, so that
+// a text which grows by a few tokens keeps its beginning and what the model has read of it.
 std::vector<TokenId> CodeCompleter::PromptOf(std::string prefix, std::string suffix,
                                              size_t room) const {
   const LoadedModel& model = EngineAccess::ModelOf(engine_);

@@ -5,7 +5,7 @@
 //                                   .language = Language::kTypeScript});
 //   done->text;                                    // "length;"
 //
-// Whoever has a decode loop of its own takes the parts: a CompletionPlanner makes the prompt's
+// A program with a decode loop of its own takes the parts: a CompletionPlanner makes the prompt's
 // texts and the constraint, a CompletionOutput cuts what comes.
 #ifndef PAWL_SRC_COMPLETION_COMPLETION_H_
 #define PAWL_SRC_COMPLETION_COMPLETION_H_

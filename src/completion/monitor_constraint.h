@@ -83,7 +83,7 @@ struct MonitoredText {
   std::string suffix;  // what stands behind the cursor, where that counts as written; or empty
   std::string must;    // what the output has to begin with
   // Where names are known at the cursor the output begins with one, and not with white space or a
-  // comment: whoever asks for a completion there wants a name.
+  // comment: a completion that is asked for there is to be a name.
   bool name_first = false;
   // What else than a name may be first behind the `.` of a member, where the cursor stands there;
   // nullopt: it does not.

@@ -11,18 +11,18 @@
 // request whose next page is what an older one computes in this call waits for it.
 //
 // Masks. Where the model draws tokens itself it asks for the masks when its forward pass is under
-// way. A new token's row can then run before the constraint has followed the token: in the model's
+// path. A new token's row can then run before the constraint has followed the token: in the model's
 // time, and not in front of it. But a constraint that turns out to force what comes next has wasted
 // a call, so that is done where measurements say that it pays. Where a work needs logits, the model
 // gives logits to all in that call, and the tokens are drawn here, which are the same.
 //
 // Turns and memory. A request waits in the line until the turn of its group comes; then it gets its
 // age. Those with an age and no place come before the line, the oldest first, and where memory does
-// not hold one of them nobody overtakes it. The youngest that runs makes room. So the oldest of all
-// with an age is never the one to go: it has rows in every call in which it does not sit out, looks
-// end, and so does it; then the next one is the oldest. If it has no place because its first look
-// took long and younger ones filled the memory meanwhile, none is admitted until these have ended.
-// One sequence alone always fits, because a budget is cut to what memory holds in all.
+// not hold one of them no other overtakes it. The youngest that runs frees its pages. So the oldest
+// of all with an age is never the one to go: it has rows in every call in which it does not sit
+// out, looks end, and so does it; then the next one is the oldest. If it has no place because its
+// first look took long and younger ones filled the memory meanwhile, none is admitted until these
+// have ended. One sequence alone always fits, because a budget is cut to what memory holds in all.
 //
 // A group that holds no place waits for one for some steps only: then the youngest output of the
 // group with most places goes back to the line, and loses its age. That is never the oldest one,

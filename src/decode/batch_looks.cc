@@ -1,7 +1,7 @@
-// Looks: what constraints are asked, so that it holds nobody else.
+// Looks: what constraints are asked, so that it holds up no other output.
 //
 // A mask, a step or a completion that is not known yet may take a hash look-up or minutes; which,
-// nobody can tell before. So nothing of it is found on the thread that calls Step, which all
+// not known before. So nothing of it is found on the thread that calls Step, which all
 // outputs share, but for what is known already: that takes microseconds and no lock that is held
 // for long (Constraint::known). Outputs in free text and schemas that were met before live on that
 // alone. The rest of the look is handed to a thread (look_queue.h). To hand over everything would

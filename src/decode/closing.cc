@@ -9,7 +9,7 @@
 // would make that quadratic. A token that was good is therefore taken again, twice as often each
 // time, as long as each one brings the end nearer by as much as the first. And the search ends when
 // all the completions together have become so long that it has taken long: a hundred keys that are
-// missing have no shorter way among their tokens. It does not begin where even the longest tokens
+// missing have no shorter path among their tokens. It does not begin where even the longest tokens
 // of the vocabulary, as many as there may be, have fewer bytes than the completion. What was found,
 // and that nothing was, is kept with the grammar: the next output under it asks the same.
 #include "src/decode/closing.h"
@@ -26,7 +26,7 @@ namespace {
 constexpr size_t kTried = 32;  // tokens, in each step
 // Tokens of completions, in all: so many times those of the first one and this many more.
 constexpr size_t kMostTimes = 64, kAsIfMore = 256;
-// Where the first completion is longer than that, each is dear: fewer are tried.
+// Where the first completion is longer than that, each is slow: fewer are tried.
 constexpr size_t kSmall = 1000, kTriedOfLarge = 8, kMostTimesOfLarge = 24;
 
 // The completion was the shortest in bytes that was found, and so many tokens have fewer.

@@ -209,7 +209,8 @@ class GrammarConstraint final : public LoopConstraint {
     return answer;
   }
 
-  // The same place in the grammar as it is now, which lets go what was found before it began anew.
+  // The same place in the grammar as it is now, which lets go what was found before it started
+  // again.
   std::optional<State> Retaken() const {
     std::vector<TokenId> tokens;
     for (const Trail* step = trail_.get(); step != nullptr; step = step->before.get())

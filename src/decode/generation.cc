@@ -9,7 +9,7 @@
 // after t with one token less; otherwise sampling stops and the completion of the last state for
 // which it did hold is emitted whole. A single token can make the completion much longer (the `{`
 // of an object with many required keys), so the check runs for every token, unless completions are
-// so long that finding them is dear: then up to a 32nd as many tokens go on trial before they are
+// so long that finding them is slow: then up to a 32nd as many tokens go on trial before they are
 // checked together, and are taken back together where that fails. The callback hears of a token
 // when it stays.
 //

@@ -1,6 +1,6 @@
 // OutputBuilder: one output in the making, and all that the decode loop decides about it: what is
-// forced, what is sampled, when and how it ends. It does not know the model; whoever drives it
-// (batch.h) brings the logits, and says when and on which thread the constraint is asked.
+// forced, what is sampled, when and how it ends. It does not know the model; the code that drives
+// it (batch.h) brings the logits, and says when and on which thread the constraint is asked.
 //
 //   OutputBuilder run(task, prompt, constraint, options);
 //   Result<bool> wants = run.Start();

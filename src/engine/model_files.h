@@ -1,4 +1,4 @@
-// What a model brings along beside its weights, wherever it keeps it: a folder with tokenizer.json,
+// What a model brings along with its weights, wherever it keeps it: a folder with tokenizer.json,
 // chat_template.jinja and the rest, or one GGUF file.
 //
 //   auto tokenizer = LoadTokenizer("models/tiny-extract");

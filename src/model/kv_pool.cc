@@ -6,10 +6,10 @@
 // comparison and nothing else.
 //
 // Kept pages stand in a list by last use. A page enters at the newest end when its last reference
-// goes, and leaves when it is shared again. Whoever references a page references its parent, and
-// lets go of the parent last; so at the time a parent enters the list its kept children are in it
-// already, on the older side. The oldest page of the list therefore has no child, except where
-// sequences gave back the beginning of a chain alone; the children left behind are found no more.
+// goes, and leaves when it is shared again. A sequence that references a page references its
+// parent, and lets go of the parent last; so at the time a parent enters the list its kept children
+// are in it already, on the older side. The oldest page of the list therefore has no child, except
+// where sequences freed the beginning of a chain alone; the children left behind are found no more.
 #include "src/model/kv_pool.h"
 
 #include <algorithm>

@@ -18,7 +18,7 @@
 //   written again. When its last reference goes it is kept, until it is the least recently used
 //   and its place is needed, or more than kept_pages are kept.
 //   Who references a published page references its parent too, and releases a chain from its end;
-//   so a page does not outlive its parent. Sequences that give back what no window reaches
+//   so a page does not outlive its parent. Sequences that free what no window reaches
 //   (KvLimits::window) do not keep to that: a page whose parent is gone cannot be found any more,
 //   and goes in its turn.
 //
@@ -51,7 +51,7 @@ constexpr int32_t PagesFor(int64_t positions) {
 
 struct KvLimits {
   int32_t pages = 0;       // at most kMostPages
-  int32_t kept_pages = 0;  // published pages that nobody references, at most
+  int32_t kept_pages = 0;  // published pages without a reference, at most
   // The most positions that a row sees in any layer, itself included; 0: all of them.
   int32_t window = 0;
   StatePages states = {};
@@ -70,7 +70,7 @@ class KvPool {
   int32_t pages() const { return limits_.pages; }
   int32_t window() const { return limits_.window; }
   int32_t in_use() const { return in_use_; }  // referenced
-  int32_t kept() const { return kept_; }      // published, referenced by nobody
+  int32_t kept() const { return kept_; }      // published, without a reference
   int32_t held() const { return held_; }      // of checkpoints
   int32_t kept_limit() const { return limits_.kept_pages; }
   const StatePages& states() const { return limits_.states; }

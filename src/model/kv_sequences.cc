@@ -1,7 +1,7 @@
 // Pages are published when they are full, after the call that filled them has succeeded. If an
 // equal page is in the cache already, because two sequences with the same tokens ran side by side,
 // the sequence changes over to that one and gives its own back: a row's keys and values are the
-// same bits whoever computed them, so nobody can tell, and there is only one chain of pages for one
+// same bits in both, so no output changes, and there is only one chain of pages for one
 // prefix.
 #include "src/model/kv_sequences.h"
 

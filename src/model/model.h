@@ -160,7 +160,7 @@ struct SampleRequest {
   // log-probabilities among all allowed ones, as the model has them: before penalties and
   // temperature. At most kMostTopTokens; what there is not is kNoToken.
   std::span<TokenLogprob> top = {};
-  bool unwanted = false;  // nobody waits for this one any longer: the token is kNoToken
+  bool unwanted = false;  // this one is not awaited any longer: the token is kNoToken
 };
 constexpr int kMostTopTokens = 64;
 
@@ -250,7 +250,7 @@ class Model {
   // Ids of freed sequences are given out again. Unknown ids are ignored, here and in Truncate.
   virtual void FreeSequence(SequenceId sequence) = 0;
   // Forgets positions >= length. Where all layers have sliding windows, what no window reaches is
-  // given back as the sequence grows: the next call then starts at 0, or at most kMaxTreeRows
+  // freed as the sequence grows: the next call then starts at 0, or at most kMaxTreeRows
   // before the first row of the last one, or is kInvalid.
   virtual void Truncate(SequenceId sequence, int length) = 0;
   // Takes what is in memory already for the next tokens of `tokens`, of which the sequence holds

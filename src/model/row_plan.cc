@@ -13,8 +13,8 @@
 //
 // A page that is in the prefix cache is never written. Where the base stands inside of one, because
 // positions went back, the sequence gets a page of its own with a copy of what comes before the
-// base. When no page is left and nobody else uses the one in the cache, it is taken out of the
-// cache instead.
+// base. When no page is left and no other sequence uses the one in the cache, it is taken out of
+// the cache instead.
 #include "src/model/row_plan.h"
 
 #include <algorithm>
@@ -206,7 +206,7 @@ Status CheckBase(const SequenceState& state, int base, const KvPool& pool) {
                "sequence"};
 }
 
-// Gives back what no window reaches from `base` on, nor from kMaxTreeRows before it, except for the
+// Frees what no window reaches from `base` on, nor from kMaxTreeRows before it, except for the
 // page that the next one to be published is the child of.
 void DropPages(SequenceState& state, int base, KvPool& pool) {
   const int32_t end = std::min(FirstPageSeen(std::max(0, base - kMaxTreeRows), pool),
@@ -238,7 +238,7 @@ int64_t MissingRowPages(const SequenceState& state, const KvPool& pool) {
          static_cast<int64_t>(state.recurrent.row_pages.size());
 }
 
-// Pages that the change takes less those that it gives back for sure.
+// Pages that the change takes less those that it surely frees.
 int64_t MissingPages(const SequenceState& state, const RowPlan::Change& change,
                      const KvPool& pool) {
   const int32_t kept = PagesKept(state, change.base, change.end);
@@ -285,8 +285,8 @@ void CopyForChange(SequenceState& state, const RowPlan::Change& change, KvPool& 
   int32_t& page = state.pages[static_cast<size_t>(change.base / kPagePositions)];
   const int32_t own = pool.Allocate();
   if (own == kNoPage) {
-    // Then nothing is kept either, and nobody else refers to this page: none is published behind
-    // it.
+    // Then nothing is kept either, and no other sequence refers to this page: none is published
+    // behind it.
     pool.Withdraw(page);
   } else {
     for (int32_t i = 0; i < change.base % kPagePositions; ++i) {
@@ -336,8 +336,8 @@ Status TakePages(std::span<SequenceState> sequences, KvPool& pool, RowPlan& plan
     AllocateForChange(state_of(change), change, pool);
   }
   // Copies of pages that others refer to come first: they were counted. For the rest a page is
-  // found, or the page itself is taken. A source is released when all is allocated, so that nobody
-  // gets it before it is copied.
+  // found, or the page itself is taken. A source is released when all is allocated, so that no
+  // other gets it before it is copied.
   for (const bool shared : {true, false}) {
     for (const RowPlan::Change& change : plan.changes) {
       SequenceState& state = state_of(change);

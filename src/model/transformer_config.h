@@ -27,7 +27,7 @@ struct RopeConfig {
   double beta_fast = 32.0, beta_slow = 1.0;              // kYarn
   bool truncate = true;                                  // kYarn: whole dimensions as bounds
   double attention_factor = 1.0;                         // cosines and sines are multiplied by it
-  // When not empty: frequency i is divided by divisors[i], the way GGUF files state kLlama3. Of
+  // When not empty: frequency i is divided by divisors[i], as GGUF files state kLlama3. Of
   // kLong for positions below original_context; beyond it by long_divisors[i].
   std::vector<float> divisors, long_divisors;
   int width = 0;  // so many elements of a head are rotated, the first ones; 0: all

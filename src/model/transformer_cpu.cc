@@ -8,13 +8,13 @@
 // Keys and values lie in pages (kv_pool.h) of one range of addresses, whose memory the system gives
 // when it is touched. All of a page is in one piece, so that what is in use lies close together. A
 // window moves the first position that a row sees; where all layers have one, pages that lie before
-// it are given back (row_plan.cc).
+// it are freed (row_plan.cc).
 //
 // A call is cut into blocks of kBlockRows rows, which run through all layers one block after the
 // other; scratch memory thus has a fixed size. That changes no bit: the kernels give each row the
 // same result in any company, and rows only look at rows before them. Where rows see both sides,
 // each layer makes the keys and values of all blocks first. Within a block, weights are
-// read once for all rows. In the last layer rows whose logits nobody wants stop after their keys
+// read once for all rows. In the last layer rows whose logits are not wanted stop after their keys
 // and values.
 //
 // Work is cut between threads along outputs, rows and heads, never along a sum. A loop is handed to

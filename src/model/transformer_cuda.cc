@@ -6,8 +6,8 @@
 //   norm + gate . up    one product                 matmul.cuh
 //   down + residual     a product that adds         matmul.cuh
 // and, behind the graph, the head on the rows that want something (transformer_cuda_head.cc). (Many
-// plain rows in a call go another way: transformer_cuda_prefill.cc.) Activations are float, so that
-// the CPU's numbers are met up to roundings; keys and values are bf16 unless asked otherwise.
+// plain rows in a call take another path: transformer_cuda_prefill.cc.) Activations are float, so
+// that the CPU's numbers are met up to roundings; keys and values are bf16 unless asked otherwise.
 //
 // A call is cut into blocks of at most 64 rows. What a block's kernels are told lies in device
 // memory at fixed places: rows, page tables, slots of trees. The kernels of a block are therefore

@@ -141,8 +141,8 @@ class TransformerCuda final : public Model {
   bool samples() const override { return true; }
   std::span<const int32_t> bad_rows() const override { return bad_rows_; }
   Status CommitTree(SequenceId sequence, int row) override;
-  // What turned out not to work here, and why, and is done another way since: dependent launches,
-  // graphs, the library. "" if all does. One thread at a time, with Run.
+  // What turned out not to work here, and why, and is done by other means since: dependent
+  // launches, graphs, the library. "" if all does. One thread at a time, with Run.
   const std::string& given_up() const { return given_up_; }
   // How many graphs have been made so far.
   int64_t graphs_made() const { return graphs_made_; }
@@ -385,7 +385,7 @@ class TransformerCuda final : public Model {
   Buffer extra_{.movable = kExtra};    // slots of a call
   Buffer moves_;                       // pairs of slots
   Buffer logits_;                      // [outputs][logits_stride_]
-  // What the head needs to know goes another way than the forward pass, and beside it.
+  // What the head needs to know takes another path than the forward pass, at the same time.
   Stream uploads_ = nullptr;
   Fence uploaded_;
   Buffer head_rows_;     // HeadRows, then ProcessRow[kMostSkinnyRows]

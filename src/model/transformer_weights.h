@@ -85,8 +85,8 @@ struct TransformerWeights {
   std::vector<TransformerLayer> layers;
   int64_t parameters = 0;
   int64_t bytes = 0;
-  // Names of tensors that the files have beside these, in order; not those that are known to say
-  // nothing here.
+  // Names of tensors that the files have in addition to these, in order; not those that are known
+  // to say nothing here.
   std::vector<std::string> unused;
 
   // How they were read: what else the source has is read the same way.

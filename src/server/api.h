@@ -1,6 +1,7 @@
-// The routes that make outputs: each reads a body, starts a Call, and writes the answer its way.
+// The routes that make outputs: each reads a body, starts a Call, and writes the answer in its
+// form.
 //
-// A body that is wrong is an Error whose place is a JSON Pointer; whoever called turns it into the
+// A body that is wrong is an Error whose place is a JSON Pointer; the caller turns it into the
 // API's own form.
 #ifndef PAWL_SRC_SERVER_API_H_
 #define PAWL_SRC_SERVER_API_H_

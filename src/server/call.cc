@@ -1,6 +1,6 @@
 // Three threads meet here. A worker prepares; the engine's thread appends tokens to a choice under
 // the lock, which is held for a few instructions; the connection's thread takes what is there when
-// its client has room, and does all the parsing and formatting. A reply as a whole is the same
+// its client can take more, and does all the parsing and formatting. A reply as a whole is the same
 // taking, done once at the end, so that a stream and a whole reply cannot differ.
 //
 // Stop strings are the engine's (AsyncEngine). Where one may have begun at the end of the text,

@@ -95,7 +95,7 @@ struct ChoiceOut {
   std::vector<TokenEntry> tokens;  // with want_tokens
   std::string finish;              // "stop", "length", "tool_calls"; empty while it goes on
   std::string stop_string;         // that ended it
-  bool closed = false;             // by the budget or a limit, in a complete way
+  bool closed = false;             // by the budget or a limit, completely
   ClosedBy closed_by = ClosedBy::kNothing;
   std::vector<std::string> notes;  // Generation::notes
   std::vector<ValueDetails> details;

@@ -4,9 +4,9 @@
 //     exchange->Reply({.status = 200, .content_type = "text/plain", .body = "hello\n"});
 //   }
 //
-// A reply of unknown length is pulled, not pushed: whoever has something to say calls Wake, and the
-// connection asks for it when the client has room. What a slow client has not read yet is not even
-// written down.
+// A reply of unknown length is pulled, not pushed: a thread that has something to say calls Wake,
+// and the connection asks for it when the client can take more. What a slow client has not read yet
+// is not even written down.
 //
 //   exchange->Stream({.content_type = "text/event-stream"}, [state](std::string& out) {
 //     out += state->TakeText();

@@ -20,7 +20,7 @@
 // while a whole answer is made for a client that sends no more, it is sent an interim response (100
 // Continue, which every client of HTTP/1.1 has to skip) every now and then.
 //
-// Memory that runs out. An exception anywhere in Run closes the connection, and whoever works for
+// Memory that runs out. An exception anywhere in Run closes the connection, and the work for
 // it hears that the client has gone. Where the handler lets go of an exchange without an answer,
 // the reply is written into bytes that the connection has from the beginning.
 #include "src/server/http_connection.h"
@@ -427,7 +427,7 @@ void HttpConnection::Handle() {
   try {
     shared_->handler.handle(std::move(exchange));
   } catch (...) {
-    // Where nobody has it any more it has said that it is lost. Else those who have it hear that
+    // Where no one has it any more it has said that it is lost. Else those who have it hear that
     // the client has gone.
     if (!exchange_.expired()) throw;
   }
@@ -591,7 +591,7 @@ void HttpConnection::Answered() {
   const bool goes_on = keep_alive_;
   NextRequest();
   if (goes_on) return;
-  // Closing now would reset the connection where bytes are on their way that nobody reads, before
+  // Closing now would reset the connection where bytes are under way that are not read, before
   // the client has read why.
   phase_ = Phase::kLingering;
   lingered_ = 0;
@@ -652,7 +652,7 @@ void HttpConnection::TellGone() noexcept {
   try {
     exchange->TellGone();
   } catch (...) {
-    // Whoever works for it finds out when nothing can be sent.
+    // The work for it finds out when nothing can be sent.
   }
 }
 

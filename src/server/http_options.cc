@@ -1,8 +1,8 @@
 // Who may ask. A server on the loopback address is reached by every page that the user's browser
-// shows, in two ways. A page may send requests to http://127.0.0.1:8080; the browser then names the
-// page in Origin, and asks beforehand (CORS) unless the request looks like a form. And a page of
-// evil.example may let its name point to 127.0.0.1 (DNS rebinding); for the browser the server is
-// then the page's own, but Host still says evil.example.
+// shows, by two attacks. A page may send requests to http://127.0.0.1:8080; the browser then names
+// the page in Origin, and asks beforehand (CORS) unless the request looks like a form. And a page
+// of evil.example may let its name point to 127.0.0.1 (DNS rebinding); for the browser the server
+// is then the page's own, but Host still says evil.example.
 //
 // So on loopback without a key Host has to name this machine. Everywhere an Origin has to be that
 // of the request's own host, or the one that was allowed. And a request with an Origin has to be

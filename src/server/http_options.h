@@ -23,7 +23,7 @@ struct HttpOptions {
   size_t max_header_bytes = 32 << 10;  // of a request: its line, fields and trailers
   size_t max_body_bytes = 8 << 20;
   // Of all bodies together that have not arrived whole, less the first 64 KiB of each. One body
-  // always has room: at least max_body_bytes.
+  // always has space: at least max_body_bytes.
   size_t max_waiting_bytes = 64 << 20;
   double idle_seconds = 75;   // a connection without a request
   double read_seconds = 30;   // from the first byte of a request to its last: status 408
@@ -40,7 +40,7 @@ struct HttpOptions {
   Status Check() const;
 };
 
-// Whoever answers requests. Called on threads of the connections, which must not wait.
+// What answers requests. Called on threads of the connections, which must not wait.
 struct HttpHandler {
   // What a request is answered before its body is read; nullopt: the body is wanted. The request
   // has all but its body.

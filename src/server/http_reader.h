@@ -9,8 +9,8 @@
 //     default:        ... more bytes are wanted
 //   }
 //
-// What may be read in two ways is refused: a bare CR or LF, obs-fold, white space before a colon,
-// Content-Length twice or beside Transfer-Encoding, a coding other than one `chunked`.
+// What has two readings is refused: a bare CR or LF, obs-fold, white space before a colon,
+// Content-Length twice or next to Transfer-Encoding, a coding other than one `chunked`.
 #ifndef PAWL_SRC_SERVER_HTTP_READER_H_
 #define PAWL_SRC_SERVER_HTTP_READER_H_
 
@@ -62,7 +62,7 @@ class HttpReader {
   bool has_body() const { return chunked_ || length_ > 0; }
   uint64_t length() const { return length_; }  // of Content-Length; where it has no end, 2^64 - 1
   bool chunked() const { return chunked_; }
-  // What Expect asks: nothing, 100-continue, or something that nobody here can do.
+  // What Expect asks: nothing, 100-continue, or something that this server cannot do.
   enum class Expects { kNothing, kContinue, kOther };
   Expects expects() const { return expects_; }
 

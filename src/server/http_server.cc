@@ -1,4 +1,4 @@
-// The listener is a task of the loop as its connections are. It accepts until nobody waits any
+// The listener is a task of the loop as its connections are. It accepts until no client waits any
 // more; where the system has no file descriptors or no memory left it looks again a moment later,
 // when others may have closed theirs. Connections above the number that is allowed are closed at
 // once.

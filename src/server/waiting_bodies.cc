@@ -1,9 +1,9 @@
 // The shares stand in a list, oldest first; all that is decided is decided by one walk over it,
 // which happens only where the bound is reached. A dropped share keeps its bytes until its
-// connection has run and left; until then nobody else is dropped, so one step never costs two
+// connection has run and left; until then no other is dropped, so one step never costs two
 // bodies.
 //
-// Room that becomes free goes to the oldest share that waits. So of many bodies that together do
+// Memory that becomes free goes to the oldest share that waits. So of many bodies that together do
 // not fit, some arrive whole, and those that came last make room.
 #include "src/server/waiting_bodies.h"
 

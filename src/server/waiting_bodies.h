@@ -1,9 +1,9 @@
 // WaitingBodies: one bound for the bodies of all requests that have not arrived whole.
 //
 //   if (body_read < waiting.Room(share)) Read();          // as far as that
-//   else if (!waiting.Grow(share, now)) return;           // MayGoOn is called when there is room
+//   else if (!waiting.Grow(share, now)) return;           // MayGoOn is called when there is memory
 //   ...
-//   if (share.dropped()) Answer408();                     // another body needed the room
+//   if (share.dropped()) Answer408();                     // another body needed the memory
 //   waiting.Leave(share, now);                            // the body is whole, or given up
 //
 // The first kFreeBytes of each body count for nothing, so small requests never wait. What is above

@@ -19,7 +19,7 @@
 namespace pawl {
 namespace {
 
-constexpr size_t kShortWord = 48;  // symbols; measured, the two ways cost the same around here
+constexpr size_t kShortWord = 48;  // symbols; measured, the two methods cost the same around here
 constexpr uint32_t kNoRank = UINT32_MAX;
 constexpr TokenId kMaxTokens = TokenId{1} << 24;
 

@@ -1,4 +1,4 @@
-// The way of a text: added tokens are cut out; what is between them is normalized, searched for
+// The stages of a text: added tokens are cut out; what is between them is normalized, searched for
 // added tokens that are defined on normalized text, cut into words, and each word is merged on its
 // own; last, the post-processor adds its tokens. This order is that of Hugging Face's library,
 // which the files are written for.

@@ -1,4 +1,4 @@
-// A GGUF file holds the vocabulary and, by name, the way it is used. Both are written down here as
+// A GGUF file holds the vocabulary and, by name, how it is used. Both are written down here as
 // the tokenizer.json that the same model has on Hugging Face and loaded like one, so that there is
 // one implementation, tested against that library.
 //

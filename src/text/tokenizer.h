@@ -43,7 +43,7 @@ struct EncodeOptions {
 class Tokenizer {
  public:
   // `path`: a tokenizer.json, or a folder that holds one. tokenizer_config.json and
-  // generation_config.json beside it, when present, tell the BOS and end-of-output tokens.
+  // generation_config.json next to it, when present, tell the BOS and end-of-output tokens.
   // Errors: kIo; kInvalid / kUnsupported with the JSON Pointer of what is wrong or not supported.
   static Result<std::shared_ptr<const Tokenizer>> FromFile(const std::string& path);
   static Result<std::shared_ptr<const Tokenizer>> FromJson(std::string_view tokenizer_json);

@@ -1,4 +1,4 @@
-// tokenizer.json -> BpeTokenizer, and what the files beside it say about special tokens.
+// tokenizer.json -> BpeTokenizer, and what the files next to it say about special tokens.
 //
 // Whatever a file asks for and this library does not do is an error with its JSON Pointer: an
 // ignored normalizer would silently give other ids than the model was trained on.
@@ -39,7 +39,7 @@ std::string Inside(const std::string& folder, const char* name) {
   return folder + (folder.ends_with('/') ? "" : "/") + name;
 }
 
-// Special tokens as the files beside a tokenizer.json name them.
+// Special tokens as the files next to a tokenizer.json name them.
 struct SpecialTokens {
   struct Reference {
     std::string name;
@@ -74,7 +74,7 @@ class Loader {
     return error;
   }
 
-  // Reads the files beside a tokenizer.json. Absent ones are fine.
+  // Reads the files next to a tokenizer.json. Absent ones are fine.
   Status LoadSpecialTokens(const std::string& folder, SpecialTokens& out) {
     // config.json holds defaults of the library it was written by, so it counts only when nothing
     // else speaks.
@@ -106,7 +106,7 @@ class Loader {
     return {};
   }
 
-  // `folder`: of the files beside it, empty when there are none.
+  // `folder`: of the files next to it, empty when there are none.
   Result<std::shared_ptr<const Tokenizer>> Load(std::string_view text, const std::string& file,
                                                 const std::string& folder,
                                                 SpecialTokens special = {}) {
@@ -259,7 +259,7 @@ class Loader {
     return out;
   }
 
-  // Added tokens that the files beside call special are special, and text may spell none of the
+  // Added tokens that the files next to it call special are special, and text may spell none of the
   // special ones.
   static void MarkSpecial(const SpecialTokens& special, std::vector<AddedToken>& added,
                           BpeInit& init) {

@@ -495,7 +495,7 @@ static void test_captures(void) {
   pawl_vocabulary_free(v);
 }
 
-/* Grammars of grammars, alone and after a way through bytes. */
+/* Grammars of grammars, alone and after a path through bytes. */
 static int fits(const pawl_grammar* grammar, const char* text) {
   pawl_matcher* m = NULL;
   if (pawl_matcher_create(grammar, NULL, &m, NULL) != PAWL_OK) return -1;

@@ -401,7 +401,7 @@ std::pair<int, std::string> OnFullDisk(const std::string& arguments) {
   return {WEXITSTATUS(status), std::string(std::istreambuf_iterator<char>(file), {})};
 }
 
-// Masks that nobody asks for are not found beforehand.
+// Masks that are not asked for are not found beforehand.
 TEST(MessagesTest, NothingIsPreparedUnlessAsked) {
   for (const char* command : {"validate", "mask", "sample"}) {
     EXPECT_NE(RunPawl({command, "--help"}).out.find("--prepare-steps N=0 "), std::string::npos);

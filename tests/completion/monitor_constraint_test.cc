@@ -104,7 +104,7 @@ TEST_F(ConstraintTest, MasksAllowWhatIsNotJudged) {
   }
 }
 
-// The slow way: each token's bytes are tried alone.
+// The slow method: each token's bytes are tried alone.
 TEST_F(ConstraintTest, MasksAllowWhatTheMonitorsDo) {
   MonitorSet& set = *host_->set();
   for (const char* more : {"", "wid", "width", "width + q.", "width + q.len", "toText().",

@@ -10,7 +10,7 @@ namespace {
 
 class ModelOrderTest : public GpuTest {};
 
-// All that a model gives for a fixed series of calls: prompts by both ways, steps of a batch with
+// All that a model gives for a fixed series of calls: prompts by both paths, steps of a batch with
 // masks that are new in each, filters and lists, a tree and what it leaves. As bits; calls that
 // fail leave their message.
 std::vector<uint32_t> Everything(bool library) {

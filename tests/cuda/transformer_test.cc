@@ -141,8 +141,8 @@ TEST_F(TransformerTest, GraphsChangeNothing) {
   EXPECT_EQ(static_cast<TransformerCuda&>(**without).graphs_made(), 0);
 }
 
-// What roundings of the cache cost, beside the CPU with the same weights. The models are random and
-// tiny, which is the worst case: nothing averages out.
+// What roundings of the cache cost, next to the CPU with the same weights. The models are random
+// and tiny, which is the worst case: nothing averages out.
 TEST_F(TransformerTest, BoundsOfTypes) {
   Random random(5);
   struct Case {
@@ -181,7 +181,7 @@ TEST_F(TransformerTest, BoundsOfTypes) {
   }
 }
 
-// fp8 weights beside the CPU with what they are worth as floats.
+// fp8 weights next to the CPU with what they are worth as floats.
 TEST_F(TransformerTest, Fp8WeightsAreWorthWhatTheySay) {
   Random random(8);
   const std::string folder = GoldenFolder("qwen2-fp32-untied");
@@ -314,7 +314,7 @@ TEST_F(TransformerTest, GreedyTokensOfTheShippedModelAreTheCpus) {
 }
 
 // Tokens drawn on the device are those that the sampler draws from the logits, with all of the head
-// and with the part of it that masks allow, in batches and beside rows of prompts.
+// and with the part of it that masks allow, in batches and next to rows of prompts.
 TEST_F(TransformerTest, SampledTokensAreTheSamplers) {
   Random random(7);
   for (const char* name : {"llama-bf16-llama3", "gemma2-bf16"}) {
@@ -369,7 +369,7 @@ TEST_F(TransformerTest, SampledTokensAreTheSamplers) {
   }
 }
 
-// Everything else that can be asked of a sampler, requests that come late, rows that nobody wants
+// Everything else that can be asked of a sampler, requests that come late, rows that are not wanted
 // any longer, and the most probable tokens.
 TEST_F(TransformerTest, FilteredTokensAreTheSamplers) {
   Random random(12);

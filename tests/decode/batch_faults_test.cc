@@ -1,5 +1,5 @@
 // Exceptions in a batch: whatever throws, the request that it belongs to fails, the others get what
-// they get alone, and the pages of all are given back.
+// they get alone, and the pages of all are freed.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -376,7 +376,7 @@ TEST_F(DraftsTest, EveryOutputIsTheOneWithoutDrafts) {
       }
     }
   }
-  // The cells say something: every source was right at times, outputs ended in every way.
+  // The cells say something: every source was right at times, outputs ended for every reason.
   for (const auto& [name, count] : accepted_by) {
     if (name != "wrong") {
       EXPECT_GT(count, 0) << name;

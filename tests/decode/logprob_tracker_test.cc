@@ -1,5 +1,5 @@
-// What is told of tokens beside the tokens: probabilities against softmax written out, biases, and
-// what happens at the end of the budget.
+// What is told of tokens in addition to the tokens: probabilities against softmax written out,
+// biases, and what happens at the end of the budget.
 #include "src/decode/logprob_tracker.h"
 
 #include <gtest/gtest.h>
@@ -69,7 +69,7 @@ TEST(TokenWatchTest, LogprobsAreSoftmaxAmongTheAllowed) {
   for (size_t i = 0; i < reports.size(); ++i) {
     const TokenReport& report = reports[i];
     EXPECT_EQ(report.token, out->tokens[i]);
-    if (i % 3 == 2) {  // 'k', which nobody chose
+    if (i % 3 == 2) {  // 'k', which was not chosen
       EXPECT_EQ(report.source, TokenReport::Source::kForced);
       EXPECT_EQ(report.logprob, 0);
       EXPECT_TRUE(tops[i].empty());

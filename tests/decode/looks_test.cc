@@ -1,5 +1,5 @@
 // Looks on threads: whatever is slow, and however the threads run, each output is what a Session
-// gives, the others go on meanwhile, and whoever gives up stops what is looked for.
+// gives, the others go on meanwhile, and a call that gives up stops what is looked for.
 #include <gtest/gtest.h>
 
 #include <algorithm>

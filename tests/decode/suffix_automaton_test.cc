@@ -32,7 +32,7 @@ TEST(SuffixAutomatonTest, FollowsEverySubstring) {
       text.push_back(static_cast<TokenId>(random() % static_cast<unsigned>(alphabet)));
       automaton.Append(text.back());
       ASSERT_EQ(automaton.Check(), "") << "round " << round << ", token " << i;
-      // The longest end that stands before, the slow way.
+      // The longest end that stands before, by the slow method.
       size_t longest = 0;
       for (size_t n = 1; n <= i; ++n) {
         const Tokens piece(text.end() - static_cast<ptrdiff_t>(n), text.end());

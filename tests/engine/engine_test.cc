@@ -142,7 +142,7 @@ TEST(EngineTest, ManyAtOnceGetWhatEachGetsAlone) {
     ASSERT_TRUE(output.ok()) << output.error().ToString();
     alone.push_back(output->text);
   }
-  requests[4].prompt = "\xFF";  // fails, and nobody else does
+  requests[4].prompt = "\xFF";  // fails, and no other does
   const auto outputs = many.GenerateAll(requests);
   ASSERT_EQ(outputs.size(), 7u);
   for (size_t i = 0; i < 7; ++i) {

@@ -1,5 +1,5 @@
-// What the examples of the public headers take for granted: variables and functions of whoever
-// reads them. Nothing here is ever defined, since the examples are compiled and not run.
+// What the examples of the public headers take for granted: variables and functions of the code
+// that reads them. Nothing here is ever defined, since the examples are compiled and not run.
 #ifndef PAWL_TESTS_EXAMPLES_PRELUDE_H_
 #define PAWL_TESTS_EXAMPLES_PRELUDE_H_
 

@@ -1,8 +1,8 @@
 // Arbitrary bytes as calls of the C library: the first names the kind of grammar, then come its
 // text, how it is compiled, what is made of it, and one call of a matcher after another. Masks must
 // agree with accepting, a clone with what it was cloned from, a tree of drafts with its paths, a
-// grammar with itself after a way through bytes, and a roll back must lead where the matcher stood;
-// bad arguments are refused as the header says; nothing may leak or crash.
+// grammar with itself after a path through bytes, and a roll back must lead where the matcher
+// stood; bad arguments are refused as the header says; nothing may leak or crash.
 #include <algorithm>
 #include <array>
 #include <climits>
@@ -161,7 +161,7 @@ class Run {
     return made.get() != nullptr ? std::move(made) : std::move(grammar);
   }
 
-  // The grammar after a way through bytes.
+  // The grammar after a path through bytes.
   GrammarHandle Again(const pawl_grammar* grammar) {
     std::string bytes = BytesOf(grammar);
     size_t size = 0;
@@ -187,7 +187,7 @@ class Run {
     bytes[at] ^= change;
     GrammarHandle damaged;
     in_.Require(Deserialize(bytes, damaged) != PAWL_OK, "damaged bytes are taken");
-    // Whoever damages them may make a checksum that fits.
+    // An attacker who damages them may make a checksum that fits.
     SetChecksum(bytes);
     Failure why(in_);
     why.Check(Deserialize(bytes, damaged, why));

@@ -1,4 +1,4 @@
-// Each byte of the input picks a call. What is known of every step is kept beside the matcher, so
+// Each byte of the input picks a call. What is known of every step is kept next to the matcher, so
 // that going back can be compared with what was there before.
 #include "tests/fuzz/capi_fuzz_calls.h"
 

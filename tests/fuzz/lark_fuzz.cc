@@ -1,5 +1,5 @@
 // Arbitrary bytes as a Lark grammar: it is read or refused with a place, within its budget. What is
-// read is well formed, and a remark, an empty line and a rule that nobody calls do not change its
+// read is well formed, and a remark, an empty line and a rule that is not called do not change its
 // language. The captures of what it accepts lie in the output and are texts of their rules.
 #include <algorithm>
 #include <memory>

@@ -1,4 +1,4 @@
-// Grammars that can be read in many ways: their work does not grow with the text where that can be
+// Grammars that have many readings: their work does not grow with the text where that can be
 // had, and has a limit elsewhere; what they accept is what the slow recogniser accepts.
 #include <gtest/gtest.h>
 
@@ -122,7 +122,7 @@ TEST(AmbiguousTest, WorkDoesNotGrowWithTheTextInBrackets) {
     depth.push_back(at + (token == "(" ? 1 : token == ")" ? -1 : 0));
     return token;
   });
-  // Twice as deep is twice as dear, not four times.
+  // Twice as deep takes twice as long, not four times.
   const auto down = [&](size_t count) {
     const auto machine = MachineOf(kExpressions);
     const std::vector<uint64_t> work = Work(*machine, std::vector<std::string>(count, "("));

@@ -1,5 +1,5 @@
-// The grammars of grammar/examples and the sample texts beside them: samples/NAME.accept.N.txt must
-// be in the language of NAME, samples/NAME.refuse.N.txt must not; and so after printing.
+// The grammars of grammar/examples and the sample texts next to them: samples/NAME.accept.N.txt
+// must be in the language of NAME, samples/NAME.refuse.N.txt must not; and so after printing.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -107,7 +107,7 @@ TEST(GrammarTest, LarkHasOneRoot) {
   };
   for (const GrammarLanguage language : {GrammarLanguage::kLark, GrammarLanguage::kLarkXgrammar}) {
     EXPECT_TRUE(compile(language, "start").ok());
-    EXPECT_TRUE(compile(language, "root").ok());  // what the option is where nobody sets it
+    EXPECT_TRUE(compile(language, "root").ok());  // what the option is where it is not set
     const auto refused = compile(language, "other");
     ASSERT_FALSE(refused.ok());
     EXPECT_EQ(refused.error().place, "root");

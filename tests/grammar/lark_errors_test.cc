@@ -80,7 +80,7 @@ TEST(Lark, Errors) {
       {"start: a\na[temperature=1e39]: /a/",
        "2:15: expected a temperature of 0 or more that a float can hold, found '1e39'"},
       {"start: foo\nfoo[stop_capture=\"x\"]: /a/",
-       "2:5: expected stop or suffix beside stop_capture"},
+       "2:5: expected stop or suffix next to stop_capture"},
       {"root ::= \"a\"",
        "1:6: expected ':', found '::=' (this looks like EBNF or GBNF, which write \"::=\"; it was "
        "read as Lark)"},

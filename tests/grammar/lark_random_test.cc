@@ -61,7 +61,7 @@ TEST(Lark, LongSubstring) {
   EXPECT_EQ(rest, RegexArena::kNothing);
 }
 
-// Random grammars without terminals that overlap in odd ways are written in Lark and read back: the
+// Random grammars without terminals that overlap oddly are written in Lark and read back: the
 // language must be that of the tree they were made from.
 class RandomGrammar {
  public:

@@ -187,7 +187,7 @@ TEST(Lark, Substrings) {
         {"여가"});
 }
 
-// grammar/examples/NAME.lark with NAME.samples beside it: lines "+ text" that it accepts and
+// grammar/examples/NAME.lark with NAME.samples next to it: lines "+ text" that it accepts and
 // "- text" that it refuses; \n and \\ stand for themselves.
 TEST(Lark, Examples) {
   int grammars = 0;

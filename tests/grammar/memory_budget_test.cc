@@ -31,7 +31,7 @@ TEST(MemoryBudgetTest, SpentBeyondItsLimit) {
   EXPECT_TRUE(budget.Spent());
 }
 
-// What no grammar can give back is not asked for at every step, only after it has grown.
+// What no grammar can free is not asked for at every step, only after it has grown.
 TEST(MemoryBudgetTest, NotAskedAgainAtOnce) {
   MemoryBudget budget(64 * kMiB);
   const auto limit = static_cast<int64_t>(budget.limit());

@@ -1,4 +1,4 @@
-// What the regex tests share: parsing or failing loudly, and matching in three independent ways.
+// What the regex tests share: parsing or failing loudly, and three independent matchers.
 #ifndef PAWL_TESTS_GRAMMAR_REGEX_TEST_UTIL_H_
 #define PAWL_TESTS_GRAMMAR_REGEX_TEST_UTIL_H_
 

@@ -240,7 +240,8 @@ TEST(KernelsTest, AttentionRowsAreIndependent) {
   }
 }
 
-// Neither values that are not numbers nor memory that nobody wrote reach rows that do not see them.
+// Neither values that are not numbers nor memory that was never written reach rows that do not see
+// them.
 TEST(KernelsTest, AttentionSeesNothingElse) {
   Random random(8);
   constexpr int kDim = 40, kRows = 8;

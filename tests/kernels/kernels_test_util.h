@@ -1,5 +1,5 @@
 // What the tests of kernels share: every variant of this processor, poisoned outputs between
-// guards, weights as stored beside what they are worth, and bounds of products.
+// guards, weights as stored next to what they are worth, and bounds of products.
 #ifndef PAWL_TESTS_KERNELS_KERNELS_TEST_UTIL_H_
 #define PAWL_TESTS_KERNELS_KERNELS_TEST_UTIL_H_
 

@@ -210,7 +210,7 @@ TEST_F(GgufTest, HostileTensors) {
   ExpectRefused(twice.File(), invalid, "byte 57", "is there twice");
 }
 
-// Bug: tensors on top of each other, or with room between them, were taken.
+// Bug: tensors on top of each other, or with space between them, were taken.
 TEST_F(GgufTest, TensorsThatOverlapOrLeaveHoles) {
   GgufWriter writer;
   writer.AddTensor("a", 0, {2}, std::string(8, '\1'));

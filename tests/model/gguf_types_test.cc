@@ -427,7 +427,7 @@ int64_t PeakResident(bool reset) {
   return kib * 1024;
 }
 
-// Pages of the file are given back as they are unpacked. They stayed, and a file took its size
+// Pages of the file are freed as they are unpacked. They stayed, and a file took its size
 // twice.
 TEST_F(GgufTypesTest, LoadingTakesLittleMoreThanTheFile) {
   Shape large;

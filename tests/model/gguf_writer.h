@@ -1,4 +1,4 @@
-// Writes GGUF files for tests: by hand, value by value, and from a model folder the way a converter
+// Writes GGUF files for tests: by hand, value by value, and from a model folder as a converter
 // would.
 #ifndef PAWL_TESTS_MODEL_GGUF_WRITER_H_
 #define PAWL_TESTS_MODEL_GGUF_WRITER_H_

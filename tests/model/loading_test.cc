@@ -558,7 +558,7 @@ TEST_F(LoadingTest, TensorsOfLayersThatAreNotUsed) {
 }
 
 // Matrices that read the same input may have any dtypes: inputs are packed again where the kernels
-// want them otherwise. Bug: bf16 beside others was refused.
+// want them otherwise. Bug: bf16 next to others was refused.
 TEST_F(LoadingTest, DtypesOfOneLayerMayDiffer) {
   const std::vector<TokenId> prompt = {3, 1, 4, 1, 5, 9, 2, 6};
   const auto logits = [&] {

@@ -207,7 +207,7 @@ TEST(QuantizeTest, ModelsStayNearTheirWeights) {
   }
 }
 
-// What the rounding of inputs to 8 bits costs alone (measured: 0.031 at most): beside the same
+// What the rounding of inputs to 8 bits costs alone (measured: 0.031 at most): against the same
 // weights in float, whose own arithmetic is within 2e-5 of double precision (golden_test).
 TEST(QuantizeTest, IntegersAnswerAsTheirValuesInFloat) {
   for (const std::string& name : GoldenNames()) {

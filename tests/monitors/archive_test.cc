@@ -1,5 +1,5 @@
 // The archive of labelled TypeScript programs ($PAWL_DATA_DIR/typescript-programs): what a compiler
-// accepted is never in the monitors' way; of what it refused for names, members, numbers of
+// accepted is never refused by the monitors; of what it refused for names, members, numbers of
 // arguments and constants only, they refuse most.
 #include <gtest/gtest.h>
 

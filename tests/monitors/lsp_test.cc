@@ -198,7 +198,7 @@ struct Replayed {
   int places = 0, known = 0, misses = 0, useless = 0;
 };
 
-// PAWL_LSP_CORPUS_WHOLE in the environment: each place both ways. Else every third place: a server
+// PAWL_LSP_CORPUS_WHOLE in the environment: each place with both. Else every third place: a server
 // takes a moment for each text.
 bool WholeCorpus() { return std::getenv("PAWL_LSP_CORPUS_WHOLE") != nullptr; }
 

@@ -52,7 +52,7 @@ TEST(StepLawTest, LogProbabilitiesAndMass) {
   }
 }
 
-// What is allowed has a mass of 1e-40: far below what a sum beside 1 keeps.
+// What is allowed has a mass of 1e-40: far below what a sum next to 1 keeps.
 TEST(StepLawTest, TinyAllowedMass) {
   std::vector<float> logits(1000, 0);
   logits[7] = -92;

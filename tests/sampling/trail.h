@@ -16,7 +16,7 @@ class Trail {
     if (at_ == choices_.size()) choices_.push_back({0, options});
     return choices_[at_++].first;
   }
-  // To the next way; false: that was the last one.
+  // To the next path; false: that was the last one.
   bool Advance() {
     while (!choices_.empty() && choices_.back().first + 1 == choices_.back().second) {
       choices_.pop_back();

@@ -1,4 +1,4 @@
-// The propositional solver beside trying all values of all variables.
+// The propositional solver next to trying all values of all variables.
 #include "schemas/formula/clauses.h"
 
 #include <gtest/gtest.h>
@@ -78,7 +78,7 @@ TEST(ClausesTest, TriesWhatIsPreferred) {
   EXPECT_TRUE(solver.True(a) || solver.True(c));
 }
 
-// Nine pigeons in eight holes, which is dear to refute.
+// Nine pigeons in eight holes, which is slow to refute.
 TEST(ClausesTest, StepsEnd) {
   for (const int64_t given : {int64_t{1000}, int64_t{100'000'000}}) {
     const uint32_t holes = given == 1000 ? 8 : 5;

@@ -63,7 +63,7 @@ TEST(DeadEndTest, PatternsThatAllowNamedKeysOnlyGiveNoOthers) {
   }
 }
 
-// Bug: where conditions on keys combine in ways that planning one key after the other does not see
+// Bug: where conditions on keys combine such that planning one key after the other fails
 // through, any first key was taken. MaskBench's Handwritten---pnmp5 is such a schema.
 TEST(DeadEndTest, KeysAreLeftToConditionsThatNeedThem) {
   WalkReport report;

@@ -36,7 +36,7 @@ struct WalkReport {
 };
 
 // Walks `walks` times through each of `schemas` schemas from number `first` on; `instances`: all
-// small instances are judged too, beside the validator of tests/oracle. At most `max_failures` are
+// small instances are judged too, next to the validator of tests/oracle. At most `max_failures` are
 // taken down, each with the smallest schema that fails.
 WalkReport WalkSmallSchemas(uint64_t seed, uint64_t first, uint64_t schemas, int walks,
                             bool instances, size_t max_failures);

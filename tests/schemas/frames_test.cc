@@ -18,7 +18,7 @@
 namespace pawl::schema {
 namespace {
 
-// The truth of formulas on values by way of frames: no demand is made of a value, and what it
+// The truth of formulas on values through frames: no demand is made of a value, and what it
 // fulfils is only recorded.
 class Reader {
  public:

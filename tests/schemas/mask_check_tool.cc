@@ -90,7 +90,7 @@ void Walk(const std::string& schema, const Vocabulary& vocabulary, Dice& dice, T
       return;
     }
     if (allowed.empty()) return;
-    // Long strings of nonsense lead nowhere: the shortest completion takes part of the way.
+    // Long strings of nonsense lead nowhere: the shortest completion takes part of the path.
     std::string bytes(vocabulary.bytes(dice.Pick(allowed)));
     if (dice.Percent(40)) {
       if (const auto end = machine.CompletionBytes(state); end && !end->empty())

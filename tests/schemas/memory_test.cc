@@ -213,7 +213,7 @@ TEST(MemoryTest, MatchersTakeTheirStepsAgain) {
   EXPECT_EQ(matcher.state().mask()->Tokens(), expected->Start().mask()->Tokens());
 }
 
-// One output that grows on and on, in which nearly all that is found lies beside the way.
+// One output that grows on and on, in which nearly all that is found lies off the path.
 TEST(MemoryTest, ALongOutputStaysInTheBudgetToo) {
   constexpr size_t kBudget = size_t{4} << 20;
   const Compiler compiler(Tokens(), {.memory_budget = kBudget});

@@ -85,7 +85,7 @@ class Walker {
   }
   NumberAutomaton& automaton() { return *automaton_; }
 
-  // Everything that must hold of one text and the way there.
+  // Everything that must hold of one text and the path there.
   void Check(const std::string& text) {
     uint32_t state = automaton_->Start();
     for (size_t i = 0; i <= text.size(); ++i) {

@@ -1,4 +1,4 @@
-// Conditions on numbers, combined in every way, against an oracle with arithmetic of its own: it
+// Conditions on numbers, combined in full, against an oracle with arithmetic of its own: it
 // evaluates the schema on the exact value of a text, exponent and all.
 #include <gtest/gtest.h>
 
@@ -363,7 +363,7 @@ void ExpectHopeless(const Subject& s, std::string& begun, int depth, bool array,
   }
 }
 
-// Everything that must hold of one text and the way there.
+// Everything that must hold of one text and the path there.
 void Check(const Subject& s, const std::string& text, bool array, int depth, Counts& counts) {
   const bool valid = s.Valid(text).value_or(false);
   if (!s.grammar) {

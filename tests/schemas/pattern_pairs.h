@@ -21,7 +21,7 @@ struct PatternPair {
   std::vector<std::string> texts;
 };
 
-// Each of 40 patterns beside each of 8 formats, anchored at the start, the end, both, neither.
+// Each of 40 patterns next to each of 8 formats, anchored at the start, the end, both, neither.
 std::vector<PatternPair> PatternPairs();
 
 // The steps (Machine::steps) of the most expensive token of a walk: its mask, and taking it. And

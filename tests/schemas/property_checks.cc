@@ -34,7 +34,7 @@ std::string Shown(std::string_view bytes) {
   return out;
 }
 
-// The compiled schema beside its oracle.
+// The compiled schema next to its oracle.
 struct Subject {
   std::optional<Grammar> grammar;
   std::unique_ptr<Validator> validator;

@@ -38,7 +38,7 @@ Finding CheckWalks(const Compiler&, const Vocabulary&, const json::Value& schema
 // A text is accepted exactly when it is valid (any order, any white space).
 Finding CheckInstances(const Compiler&, const Vocabulary&, const json::Value& schema,
                        uint64_t seed);
-// Forced bytes are the only way on, and all of it.
+// Forced bytes are the only continuation, and all of it.
 Finding CheckForced(const Compiler&, const Vocabulary&, const json::Value& schema, uint64_t seed);
 
 }  // namespace pawl::property

@@ -223,7 +223,7 @@ TEST(StrictProfileTest, Limits) {
   };
   EXPECT_EQ(Complaint(deep(10)), "");
   EXPECT_EQ(Complaint(deep(11)).find("#" + Repeat("/properties/p", 10) + ": strict profile: "), 0u);
-  // Arrays are no levels, and definitions begin anew.
+  // Arrays are no levels, and definitions start again.
   EXPECT_EQ(Complaint(With(R"({"type":"array","items":)" + deep(9) + "}")), "");
   EXPECT_NE(Complaint(With(R"({"type":"array","items":)" + deep(10) + "}")), "");
   EXPECT_EQ(Complaint(With(R"({"$ref":"#/$defs/a"})", R"(,"$defs":{"a":)" + deep(10) + "}")), "");

@@ -125,7 +125,7 @@ TokenId PickInside(Dice& dice, const Vocabulary& vocabulary, const std::vector<T
   return token;
 }
 
-// The masks after `begun` and a few tokens more, on several ways.
+// The masks after `begun` and a few tokens more, on several paths.
 void Check(const std::shared_ptr<const Vocabulary>& vocabulary, const std::string& schema,
            const std::string& begun, uint64_t seed,
            int64_t step_fuel = JsonSchemaOptions().step_fuel) {

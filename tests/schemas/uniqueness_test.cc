@@ -1,4 +1,4 @@
-// uniqueItems beside `contains`: decided by counting, against all arrays over a few values; values
+// uniqueItems next to `contains`: decided by counting, against all arrays over a few values; values
 // without end among objects and pairs; and what long arrays cost.
 #include "schemas/solve/uniqueness.h"
 

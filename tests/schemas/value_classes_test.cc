@@ -1,4 +1,4 @@
-// The classes of values beside trying each value on each formula.
+// The classes of values next to trying each value on each formula.
 #include "schemas/formula/value_classes.h"
 
 #include <gtest/gtest.h>

@@ -73,7 +73,7 @@ TEST_F(WrittenBoundsTest, DigitsOfDurations) {
   EXPECT_TRUE(Takes(duration, "\"P1234567890D\""));
 }
 
-// Whatever is written first, the mask leaves a way on: walks that take the highest digit.
+// Whatever is written first, the mask leaves a continuation: walks that take the highest digit.
 TEST_F(WrittenBoundsTest, NoNumberIsADeadEnd) {
   for (const std::string schema :
        {R"({"type": "number"})", R"({"type": "integer", "multipleOf": 7})",

@@ -1,5 +1,5 @@
 // Memory that runs out while a connection works: the k-th allocation fails, for each k there is.
-// The connection closes or answers 500, whoever works for it hears of it, the counts are right, and
+// The connection closes or answers 500, the work for it hears of it, the counts are right, and
 // the next connection is served.
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -24,7 +24,7 @@ std::string Request(const std::string& path, const std::string& fields, const st
   return "POST " + path + " HTTP/1.1\r\nHost: localhost\r\n" + fields + "\r\n" + body;
 }
 
-// Answers in each of the ways there are, by the path.
+// Answers in each of the forms there are, by the path.
 class Conversation {
  public:
   Conversation() {
@@ -136,7 +136,7 @@ TEST(HttpFaultsTest, TheKthAllocationFails) {
   EXPECT_GT(failures, 200);
 }
 
-// Whoever lets go of an exchange, or answers, may have no memory at all.
+// A thread that lets go of an exchange, or answers, may have no memory at all.
 TEST(HttpFaultsTest, AnsweringTakesNoMemory) {
   std::shared_ptr<Exchange> kept;
   HttpHandler handler = EchoHandler();

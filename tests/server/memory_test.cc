@@ -20,7 +20,7 @@ namespace {
 
 constexpr int64_t kMiB = int64_t{1} << 20;
 
-// Bytes that were asked for and not given back; 0 where nothing counts them (sanitizers).
+// Bytes that were asked for and not freed; 0 where nothing counts them (sanitizers).
 int64_t HeapBytes() {
   const struct mallinfo2 heap = mallinfo2();
   return static_cast<int64_t>(heap.uordblks + heap.hblkhd);

@@ -98,7 +98,7 @@ TEST(PainsTest, EveryPartOfASchemaHolds) {
       "maxProperties":2})",
                 R"(,"temperature":1,"seed":1)")),
             R"({"a":1,"b":2})");
-  // What stands beside anyOf.
+  // What stands next to anyOf.
   EXPECT_EQ(
       ContentOf(ChatWith(R"({"anyOf":[{"type":"string"},{"type":"integer"}],"enum":[7]})", "")),
       "7");

@@ -38,7 +38,7 @@ TEST(WaitingBodiesTest, TheLongestStalledGoes) {
   EXPECT_TRUE(waiting.Grow(b, now + milliseconds(1)));
   EXPECT_TRUE(waiting.Grow(a, now + milliseconds(2)));
   EXPECT_TRUE(waiting.Grow(b, now + milliseconds(3)));
-  // Nobody has stalled yet.
+  // No body has stalled yet.
   EXPECT_FALSE(waiting.Grow(c, now + milliseconds(4)));
   EXPECT_FALSE(a.dropped() || b.dropped() || c.dropped());
   EXPECT_FALSE(waiting.Grow(c, now + milliseconds(2) + WaitingBodies::kStallTime));
@@ -66,7 +66,7 @@ TEST(WaitingBodiesTest, SomebodyAlwaysGoesOn) {
     std::deque<Body> bodies(1 + random() % 30);
     std::vector<Body*> live;
     for (Body& body : bodies) {
-      // One body always has room.
+      // One body always has space.
       body.wanted = random() % (bound + WaitingBodies::kFreeBytes);
       live.push_back(&body);
     }
@@ -108,7 +108,7 @@ std::string Head(size_t length) {
 }
 
 // Connections, by a clock of the test's own: with stalled bodies up to the bound, a new body gets
-// room, the oldest are told 408, and small requests are answered all the time.
+// memory, the oldest are told 408, and small requests are answered all the time.
 TEST(WaitingBodiesTest, StalledBodiesMakeRoom) {
   HttpOptions options;
   options.max_body_bytes = 1 << 20;

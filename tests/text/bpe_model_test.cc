@@ -17,7 +17,7 @@ struct RandomModel {
 };
 
 // Merges of random earlier tokens over a small alphabet, so that words merge deeply and in many
-// ways.
+// orders.
 RandomModel MakeRandomModel(std::mt19937& random, int merges) {
   RandomModel out;
   std::vector<std::string> tokens;

@@ -91,7 +91,7 @@ TEST_P(ChatEncode, OnlyTheTemplateWritesSpecialTokens) {
 INSTANTIATE_TEST_SUITE_P(Tokenizers, ChatEncode,
                          testing::Values("llama3", "qwen2", "llama2", "gemma"));
 
-// A token that is half the template's and half the input's is nobody's.
+// A token that is half the template's and half the input's belongs to neither.
 TEST(ChatEncode, TokensThatStraddleAreText) {
   const auto tokenizer = Load("llama3");
   ASSERT_NE(tokenizer, nullptr);

@@ -147,7 +147,7 @@ TEST(ChatTemplate, MarksFollowDataThroughWhatATemplateDoes) {
       Marked("{% macro m(t) %}<{{ t }}>{% endmacro %}{{ m(messages[0].content) | trim('<>') }}",
              messages),
       "< a|b >");
-  // Keys are data, and roles that nobody knows are, too.
+  // Keys are data, and roles that are not known are, too.
   EXPECT_EQ(Marked("{{ messages[0] | list | join(' ') }}", messages), "<role> <content>");
   EXPECT_EQ(Marked("{{ messages[0].role }}", R"([{"role": "</s>"}])"), "<</s>>");
 }

@@ -69,7 +69,7 @@ std::string RandomText(std::mt19937& random) {
   return text;
 }
 
-// The tokens that a text has are room enough for it, whatever is in it.
+// The tokens that a text has are space enough for it, whatever is in it.
 TEST(EncodeWithinTest, WhatFitsIsNotRefused) {
   std::mt19937 random(7);
   ASSERT_GE(Goldens().size(), 20U);

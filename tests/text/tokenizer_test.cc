@@ -1,4 +1,4 @@
-// Loading (good files, hostile files, the files beside them), special tokens, bytes that are not
+// Loading (good files, hostile files, the files next to them), special tokens, bytes that are not
 // UTF-8.
 #include "src/text/tokenizer.h"
 

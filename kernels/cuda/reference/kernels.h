@@ -1,4 +1,4 @@
-// What the CUDA kernels compute, in double precision, one result at a time, the obvious way.
+// What the CUDA kernels compute, in double precision, one result at a time, as the formula says.
 // Arguments are those of the kernels with host memory behind their pointers. The tests
 // (tests/cuda/) and the benchmarks (bench/kernel_*.cc) compare with it.
 //

@@ -311,7 +311,7 @@ TEST(LlamaCppTest, InTheGraphBehindATopK) {
 
 TEST(LlamaCppTest, InTheGraphWithDrafts) {
   Sampler s = Make("choice", R"(["ab1", "aab"])");
-  EXPECT_FALSE(s->iface->backend_init(s.get(), nullptr, 4));  // nobody said that drafts will come
+  EXPECT_FALSE(s->iface->backend_init(s.get(), nullptr, 4));  // no call said that drafts will come
   ASSERT_TRUE(pawl_llama_sampler_set_draft(s.get(), nullptr, 0));
   ASSERT_TRUE(s->iface->backend_init(s.get(), nullptr, 4));
   ggml_context ctx;

@@ -1,4 +1,4 @@
-"""llama_run.py MODEL.gguf: both ways into llama.cpp, on a random model.
+"""llama_run.py MODEL.gguf: both entries into llama.cpp, on a random model.
 
 The module in Python: JSON, regex, choice, greedy and sampled, one processor for several completions, a budget. The sampler in C, from
 example/complete.c and from Python: on the CPU and in the graph, which must agree when greedy; clone, copy and reset through
@@ -75,7 +75,7 @@ def what_goes_wrong(llama, compiler):
         raise AssertionError(f"nothing was raised; without it there was {out}")
     except ValueError as error:
         assert "does not fit" in str(error)
-    # The error ends the output where it happened, and the next completion begins anew.
+    # The error ends the output where it happened, and the next completion starts fresh.
     once = [True]
 
     def forces_once(input_ids, scores):

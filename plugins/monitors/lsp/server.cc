@@ -29,7 +29,7 @@ namespace pawl::monitors {
 
 // C++: the text is read once with the scanner; for each bracket that is open at its end it is known
 // what stands before it, back to the statement's beginning. A "{" whose head has `template`,
-// `auto` or `requires` makes types depend on what nobody knows yet; one whose head has `class`,
+// `auto` or `requires` makes types depend on what is not known yet; one whose head has `class`,
 // `struct` or `union` is a type that is not finished.
 
 namespace {
@@ -291,7 +291,7 @@ void LspServer::Notify(const char* method, Json params, LspClock::time_point dea
 // What the server says or asks while we wait for something else.
 void LspServer::Handle(const Json& message, LspClock::time_point deadline) {
   const std::string method = Text(message, "method");
-  if (method.empty()) return;  // an answer to what nobody waits for any more
+  if (method.empty()) return;  // an answer that is not awaited any more
   const Json& params = At(message, "params");
   if (message.contains("id")) {
     Json result;

@@ -10,7 +10,7 @@ import sys
 def table(name: str, rows: list[tuple[str, str]]) -> str:
     lines = [f"extern const PackagedText {name}[];\nconst PackagedText {name}[] = {{\n"]
     for key, text in sorted(rows):
-        # A literal has a limit in some compilers; those that stand beside one another are one.
+        # A literal has a limit in some compilers; those that stand next to one another are one.
         parts = "\n".join(f'R"pawl({text[at : at + 12000]})pawl"' for at in range(0, max(len(text), 1), 12000))
         lines.append(f'{{"{key}",\n{parts}}},\n')
     return "".join(lines) + "};\n"

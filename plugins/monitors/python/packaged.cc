@@ -1,5 +1,5 @@
 // The tables are made by embed_stubs.py when Pawl is built, sorted by name, so that an installed
-// Pawl needs no file beside it.
+// Pawl needs no further file.
 #include <algorithm>
 #include <cstddef>
 

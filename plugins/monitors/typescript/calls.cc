@@ -391,7 +391,7 @@ class CallAttempt {
     for (TypeRef c : candidates) {
       if (takes_all(c, candidates)) return c;
     }
-    // Nullable beside not nullable: the union.
+    // Nullable next to not nullable: the union.
     std::vector<TypeRef> plain;
     for (TypeRef c : candidates) plain.push_back(pool_.NonNull(c));
     for (TypeRef c : plain) {

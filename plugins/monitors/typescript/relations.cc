@@ -214,7 +214,7 @@ Fits Checker::AssignableSignature(const Signature* from, const Signature* to) {
     const TypeRef b = to->params[i].type;
     Fits fits = Assignable(b, a);
     if (fits == Fits::kNo && Assignable(a, b) != Fits::kNo)
-      fits = Fits::kMaybe;  // methods go both ways
+      fits = Fits::kMaybe;  // methods go in both directions
     all = Both(all, fits);
   }
   const TypeRef wanted = to->result == nullptr ? pool_.open : to->result;

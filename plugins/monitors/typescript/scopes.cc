@@ -518,7 +518,7 @@ Symbol* Checker::Resolve(std::string_view name, const Node* node, uint32_t meani
       if (found != whole->statics.end() && found->second->is(kEnumMember)) return found->second;
       continue;
     }
-    // { [K in Keys]: Value }: the value stands beside the clause that names K.
+    // { [K in Keys]: Value }: the value stands next to the clause that names K.
     const Node* opens = at->is(K::k_index_signature) ? at->first(K::k_mapped_type_clause)
                         : OpensScope(at)             ? at
                                                      : nullptr;

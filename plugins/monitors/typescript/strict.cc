@@ -63,7 +63,7 @@ class Strict {
     }
   }
 
-  // An object literal has no property that nobody asked for.
+  // An object literal has no property that was not asked for.
   void Excess(const Node* value, TypeRef to) {
     while (value->is(K::k_parenthesized_expression)) value = value->first_named();
     if (value->is(K::k_array) && to->is(T::kRef) && to->parts.size() == 1) {

@@ -19,7 +19,7 @@ BATCH = 200
 
 
 class CommandEngine:
-    """pawl.Engine by way of the command, where the package has no engine."""
+    """pawl.Engine through the command, where the package has no engine."""
 
     def __init__(self, model=None, threads=1):
         self.arguments = ["--threads", str(threads)] + (["--model", model] if model else [])

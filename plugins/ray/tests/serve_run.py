@@ -13,7 +13,7 @@ import time
 import urllib.error
 import urllib.request
 
-# A machine with other work beside is slow to start processes.
+# A machine with other work is slow to start processes.
 os.environ.setdefault("RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S", "120")
 os.environ.setdefault("RAY_SERVE_PROXY_HEALTH_CHECK_TIMEOUT_S", "60")
 with socket.socket() as free:

@@ -392,7 +392,7 @@ def test_the_hosts_patience_ends_and_its_compiles_with_it(manager):
     held.gate.set()
     until(lambda: queue.dropped == 2)
     assert sorted(held.seen) == [("regex", "a0"), ("regex", "a1")]
-    until(lambda: queue.compiled == 2)  # what ran came to its end, for nobody
+    until(lambda: queue.compiled == 2)  # what ran came to its end, for no request
     assert not queue._waiting
 
 

@@ -45,7 +45,7 @@ class LogitsProcessor:
     prompts alone, padding included. With a list of grammars, a prompt may have several rows
     (num_beams, num_return_sequences). A row with a token that its grammar refuses may only end: it
     has ended already and is being padded, or another processor forced the token. `max_new_tokens`: the
-    budget that generate was given; when it is nearly spent, a row is closed in a short valid way rather
+    budget that generate was given; when it is nearly spent, a row is closed with a short valid end rather
     than cut, and one that is too small for any output is an error."""
 
     def __init__(
@@ -406,7 +406,7 @@ def decode(model: Any, input_ids: Any, logits_processor: Any = None, stopping_cr
     `seed` draws from the processed scores (temperature, top-k and so on, as the configuration says),
     None takes the most probable. `draft_tokens`: how many tokens to verify in one call at most; 0:
     one after the other. `encode`: the tokenizer's encoding of bytes, for forced text in its spelling.
-    When max_length is nearly reached the output is closed in a short valid way. `stats` is filled in.
+    When max_length is nearly reached the output is closed with a short valid end. `stats` is filled in.
 
     With `sampler` ("gcd", "awrs", "smc", "asap", "cars") or `fidelity` ("fast", "aligned", "exact") the
     result has `n` rows, padded behind the end, and stats (a SamplerStats) has the weights. The law is
@@ -485,7 +485,7 @@ def decode(model: Any, input_ids: Any, logits_processor: Any = None, stopping_cr
     return torch.tensor([tokens], device=input_ids.device)
 
 
-# What a configuration may say beside a sampler: it changes no probability.
+# What a configuration may say in addition to a sampler: it changes no probability.
 _LAWFUL = {"TemperatureLogitsWarper"}
 
 

@@ -13,7 +13,7 @@ from vllm.sampling_params import StructuredOutputsParams  # noqa: E402
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
-    # "close": an output whose tokens are nearly spent is closed in a short valid way.
+    # "close": an output whose tokens are nearly spent is closed with a short valid end.
     llm = vllm.LLM(sys.argv[1], structured_outputs_config={"backend": "pawl"},
                    additional_config={"pawl": {"close": True}})
     schema = {"type": "object", "required": ["name", "age"], "additionalProperties": False,

@@ -4,7 +4,7 @@
 
 Requests of MaskBench schemas walk along their valid examples; every backend sees the same tokens. A step is one call of
 grammar_bitmask over a batch, with or without drafts of 4 tokens (which are right but for the last now and then). Measured is processor
-time of the process, since other work may run beside it: `mask` is the time in the backend's own fills (what the manager calls), `call`
+time of the process, since other work may run next to it: `mask` is the time in the backend's own fills (what the manager calls), `call`
 that of the whole of grammar_bitmask. Steps of the backends alternate. `first`: each schema is new, and Pawl makes the parts of its
 grammar and its masks when they are asked for. `again`: the same requests once more. `compile` is what a schema takes before its first
 step (the others find there what Pawl finds in the steps), and `whole`, for batches of 1, a schema's compile and all of its masks

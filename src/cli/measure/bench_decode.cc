@@ -1,4 +1,4 @@
-// `pawl bench decode`: how fast a model decodes and reads prompts, beside what the machine could
+// `pawl bench decode`: how fast a model decodes and reads prompts, next to what the machine could
 // do.
 //
 // A decode step reads every weight once, so what bounds it is the rate at which memory is read.

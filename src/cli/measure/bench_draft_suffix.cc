@@ -3,7 +3,7 @@
 // The tokens are those of the files as they are, schemas and instances, in the order of their
 // names. After N of them the text goes on, and at each of its tokens what may follow is asked for,
 // as the sources do. A clock is read around each proposal, so its own time is measured too, and is
-// said beside the figures.
+// said next to the figures.
 #include <fmt/format.h>
 
 #include <algorithm>

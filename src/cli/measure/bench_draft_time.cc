@@ -303,7 +303,7 @@ double MeanSpeedup(const Spent& off, const Spent& on, double& least) {
 constexpr std::array<double, kTextKinds> kShares = {0.543, 0.037, 0.292, 0.042,
                                                     0.027, 0.015, 0.043};
 
-// The kind of which a text has most beside what texts have on average.
+// The kind of which a text has most against what texts have on average.
 size_t KindOf(const ReplayText& text) {
   std::array<double, kTextKinds> weights = {};
   const size_t size = std::min(text.kinds.size(), kMostText);

@@ -1,7 +1,7 @@
 // The text of an instance is what Python's json.dumps writes, so the grammar is compiled with those
 // separators. Its keys come in the order of the text: where that is the schema's, as a model that
-// follows the schema writes, the grammar has that order too; elsewhere it allows any. In the same
-// way numbers and escapes are canonical where the text's are.
+// follows the schema writes, the grammar has that order too; elsewhere it allows any. Likewise
+// numbers and escapes are canonical where the text's are.
 #include "src/cli/measure/replay_texts.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // Text that the grammar dictates, as the tokenizer writes it.
 //
-// The bytes are forced, the tokens are not: `"total":` may be spelled in many ways, and where the
+// The bytes are forced, the tokens are not: `"total":` has many spellings, and where the
 // run ends a longer token may reach into what is free. So the run is spelled behind what stands
 // there already, and its last token is drafted with the caution that counting teaches.
 //

@@ -7,7 +7,7 @@
 // ten differs. What is the same is the text in front of a call's arguments: it names the tool, and
 // with it as the context the automaton of all outputs knows the tool's calls. Of the two the one
 // with the longer context guesses. All of them together keep within a number of bytes: a
-// grammar whose outputs reach its share begins anew with the later half of them, and the grammar
+// grammar whose outputs reach its share starts again with the later half of them, and the grammar
 // that was not used for longest goes first.
 //
 // A file of histories is a line "pawl draft history 1 V" (V: the vocabulary's size), then for each

@@ -19,7 +19,7 @@
 
 namespace pawl {
 
-// One thread at a time; const methods from any number while nobody appends. At most 2^30 tokens.
+// One thread at a time; const methods from any number while no thread appends. At most 2^30 tokens.
 class SuffixAutomaton {
  public:
   static constexpr uint32_t kRoot = 0;  // the empty piece

@@ -363,7 +363,7 @@ class AlignedRun {
       if (!out.ok()) return out;
       AddCosts(costs, out->report);
       out->report.attempts += costs.attempts;
-      // Beside lines of weight 1, which stand for P / (mass of what is valid): about that mass.
+      // Next to lines of weight 1, which stand for P / (mass of what is valid): about that mass.
       if (out->report.valid) out->log_weight -= std::log(trie_.theta());
     }
     if (out.ok()) {

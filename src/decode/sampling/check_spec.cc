@@ -1,5 +1,5 @@
 // Checks as text, KIND:VALUE or KIND@GRANULARITY:VALUE: what `pawl generate --check` takes, and C
-// and Python beside functions of their own.
+// and Python next to functions of their own.
 #include "src/decode/sampling/check_spec.h"
 
 #include <algorithm>

@@ -122,7 +122,7 @@ class Run {
     const auto particles = static_cast<int64_t>(running_.size() + 1) * size_;
     if (particles > std::max(options_.batch, 1)) return false;
     const KvMemory memory = s_.host != nullptr ? s_.host->memory() : s_.model.kv_memory();
-    // What all of them need at their longest, beside the prompt.
+    // What all of them need at their longest, in addition to the prompt.
     const int64_t pages = s_.task.max_tokens / memory.page_positions + 2 + memory.state.most();
     return particles * pages <= memory.pages - s_.capacity / memory.page_positions - 1;
   }

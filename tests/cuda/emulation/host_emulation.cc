@@ -1,6 +1,6 @@
 // Fibers. A thread of the emulated block has a stack of its own and gives control back to the
 // scheduler at each barrier. The scheduler goes round the warps; within a warp it runs lane after
-// lane until nobody can go on, releases the lanes when all 32 wait at the same warp operation, and
+// lane until none can go on, releases the lanes when all 32 wait at the same warp operation, and
 // the block when all its threads wait at __syncthreads, the blocks of a cluster when all wait for
 // each other. A round in which nothing moves is a deadlock: somebody waits for threads that have
 // ended or wait elsewhere.
@@ -266,7 +266,7 @@ class Machine {
       Fiber& made = fibers_.back();
 #if defined(__x86_64__)
       // Six registers, the entry as the address to return to, and a place that keeps the stack
-      // aligned the way a call leaves it.
+      // aligned as a call leaves it.
       void** top = reinterpret_cast<void**>(made.stack + kStackBytes) - 2;
       *top = reinterpret_cast<void*>(&Machine::Entry);
       top -= 6;

@@ -150,7 +150,7 @@ int refused = 0;
 
 class Loops final : public Library {
  public:
-  // A workspace as the real one has, which nobody looks at.
+  // A workspace as the real one has, which no code looks at.
   explicit Loops(DeviceMemory workspace) : workspace_(std::move(workspace)) {}
 
   Status Run(const LibraryProduct& p, Stream stream) override {

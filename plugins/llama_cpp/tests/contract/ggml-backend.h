@@ -1,4 +1,4 @@
-/* See llama.h beside this file. */
+/* See llama.h next to this file. */
 #ifndef PAWL_CONTRACT_GGML_BACKEND_H_
 #define PAWL_CONTRACT_GGML_BACKEND_H_
 

@@ -88,7 +88,7 @@ def structural_tag_text(args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> str:
 
 
 def _as_xgrammar_reads_arrays(schema: Any, strict_mode: bool) -> Any:
-    """There, every item of prefixItems is required, additionalItems counts beside it, and
+    """There, every item of prefixItems is required, additionalItems counts next to it, and
     strict_mode forbids the other items unless the schema speaks of them. (Objects are closed by
     Pawl's own option.)"""
     todo: List[Any] = [schema]

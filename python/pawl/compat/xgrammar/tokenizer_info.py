@@ -19,7 +19,7 @@ from .exception import (
 SERIALIZATION_VERSION = "pawl-1"
 
 _BYTE_LEVEL_CHARSET = frozenset(_BYTE_OF)
-# Names that mean the end of output where nobody says which token does.
+# Names that mean the end of output where no file says which token does.
 _END_NAMES = {b"</s>", b"<|end_of_text|>", b"<|eot_id|>", b"<|endoftext|>", b"<eos>", b"<|eos|>",
               b"<end_of_turn>", "<｜end▁of▁sentence｜>".encode()}
 

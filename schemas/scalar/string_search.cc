@@ -220,7 +220,7 @@ bool StringSearch::Lost(StateId state) {
   return outline != nullptr && outline->At(state).distance == StringOutline::kNoEnd;
 }
 
-bool StringSearch::FollowOutline(StateId start, bool path) {
+bool StringSearch::FollowOutline(StateId start, bool wants_path) {
   StringOutline* const outline = Outline();
   if (outline == nullptr) return false;
   std::vector<std::pair<StateId, int>> path;
@@ -229,8 +229,8 @@ bool StringSearch::FollowOutline(StateId start, bool path) {
   for (;;) {
     if (At(state).live == Verdict::kUnknown && program_.Quiet(state)) DecideByCount(state);
     // A path is to be the shortest, so it goes on to an end of its own.
-    if (path ? program_.Quiet(state) && HasPath(state)
-             : At(state).live == Verdict::kLive && state != start)
+    if (wants_path ? program_.Quiet(state) && HasPath(state)
+                   : At(state).live == Verdict::kLive && state != start)
       break;
     if (At(state).live == Verdict::kDead) return false;
     if (Accepts(state)) {
@@ -238,13 +238,13 @@ bool StringSearch::FollowOutline(StateId start, bool path) {
       break;
     }
     const StringOutline::Answer answer = outline->At(state);
-    if (answer.live && !path && !program_.counting()) {
+    if (answer.live && !wants_path && !program_.counting()) {
       At(state).live = Verdict::kLive;
       break;
     }
     // The path has to get shorter with each step.
     if (answer.via < 0 || answer.distance >= before || SpentAll()) return false;
-    if (path && outline->AtLeast(state) != answer.distance) return false;
+    if (wants_path && outline->AtLeast(state) != answer.distance) return false;
     before = answer.distance;
     path.emplace_back(state, answer.via);
     program_.spending().steps += program_.StepCost();
@@ -328,7 +328,8 @@ void StringSearch::FindPath(StateId start) {
   At(start).sought = At(start).via < 0;
 }
 
-StringSearch::Outcome StringSearch::Explore(StateId start, bool apart, bool path, int64_t fuel) {
+StringSearch::Outcome StringSearch::Explore(StateId start, bool apart, bool wants_path,
+                                            int64_t fuel) {
   struct Visit {
     StateId from;
     int via;
@@ -351,7 +352,7 @@ StringSearch::Outcome StringSearch::Explore(StateId start, bool apart, bool path
   const auto push = [&](StateId state, uint64_t depth) {
     uint64_t needed = program_.Distance(state, apart);
     if (outline != nullptr) {
-      const uint32_t shown = path ? outline->AtLeast(state) : outline->At(state).distance;
+      const uint32_t shown = wants_path ? outline->AtLeast(state) : outline->At(state).distance;
       if (shown < StringOutline::kUnknown) needed = std::max<uint64_t>(needed, shown);
     }
     if (const uint64_t count = program_.Count(state); count < least_)
@@ -378,7 +379,7 @@ StringSearch::Outcome StringSearch::Explore(StateId start, bool apart, bool path
     const auto [total, depth, state] = queue.top();
     queue.pop();
     if (At(state).live == Verdict::kUnknown && program_.Quiet(state)) DecideByCount(state);
-    if (path ? HasPath(state) : At(state).live == Verdict::kLive && state != start) {
+    if (wants_path ? HasPath(state) : At(state).live == Verdict::kLive && state != start) {
       mark_path(state);
       outcome = Outcome::kLive;
       break;
@@ -417,7 +418,7 @@ StringSearch::Outcome StringSearch::Explore(StateId start, bool apart, bool path
   if (used > small()) spent_ += used;
   program_.spending().steps += used;
   program_.spending().work += program_.work() - work_before;
-  if (outcome != Outcome::kDead || path) return outcome;
+  if (outcome != Outcome::kDead || wants_path) return outcome;
   // Nothing can be reached; whether that may be said does not depend on what was known before.
   if (used <= small() && (!known_dead || Close(start))) {
     for (const auto& [state, visit] : visited) At(state).live = Verdict::kDead;

@@ -252,9 +252,9 @@ class StringSearch {
   int64_t small() const { return fuel_ / 25; }
   int64_t whole() const { return fuel_ * 16; }
   enum class Outcome : uint8_t { kLive, kDead, kUndecided };
-  // Looks for an accepted string, nearest first; `apart`: see StringProgram::Distance. `path`:
-  // a path that can be told is wanted.
-  Outcome Explore(StateId start, bool apart, bool path, int64_t fuel);
+  // Looks for an accepted string, nearest first; `apart`: see StringProgram::Distance.
+  // `wants_path`: a path that can be told is wanted.
+  Outcome Explore(StateId start, bool apart, bool wants_path, int64_t fuel);
   void Decide(StateId state);
   // Decides every state that can be reached from the start of the program if they are not too many.
   void DecideAll();
@@ -263,7 +263,7 @@ class StringSearch {
   // It is settled in the state that nothing will be accepted, or the outline shows no end.
   bool Lost(StateId state);
   // Goes from end to end of what the outline shows; false when that leads nowhere.
-  bool FollowOutline(StateId start, bool path);
+  bool FollowOutline(StateId start, bool wants_path);
   // Whether from `state` no more than small() steps reach everything that can be reached.
   bool Close(StateId state);
   bool OneStep(StateId start);

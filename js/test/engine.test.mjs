@@ -101,7 +101,7 @@ test("errors have the text and the place of the native library", { skip }, async
     [{ schema, text: "a", temperature: -1 }, "invalid", "temperature", null],
     [{ schema, text: "a", schemaView: "half" }, "invalid", "schema_view", null],
     [{ schema, text: "a", instruction: "Find names." }, "invalid", "instruction", null],
-    [{ schema, text: "word ".repeat(5000) }, "limit", "text", null],
+    [{ schema, text: "word ".repeat(5000) }, "limit", "prompt", null],
   ];
   for (const [request, code, place, text] of cases) {
     await assert.rejects(engine.extract(request), (error) => {

@@ -71,7 +71,7 @@ LAYERS = [
     ("completion", ["src/completion/*"], None),
     ("server", ["src/server/*"], None),
     ("capi", ["src/capi/*"], CORE + ("text", "kernels.", "model", "decode", "engine", "capi")),
-    ("js.native", ["js/native/*", "js/CMakeLists.txt"], CORE + ("text", "capi", "js.native")),
+    ("js.native", ["js/native/*", "js/CMakeLists.txt"], CORE + ("text", "kernels.", "model", "decode", "engine", "capi", "js.native")),
     ("cli", ["src/cli/*"], None),
     ("python.native", ["python/native/*", "python/CMakeLists.txt"], CORE + ("text", "kernels.", "model", "decode", "engine", "python.native")),
     ("python.package", ["python/pawl/*"], ("python.",)),

@@ -1,10 +1,6 @@
 // What JavaScript needs besides the functions of pawl.h. It knows no offsets of structs with many
 // fields, so options of schemas are set by name; the names are the fields of JsonSchemaOptions
 // (grammar/languages/option_fields.h). Texts come back in memory that the caller frees.
-//
-// operator new is here because that of the C++ library was built without exceptions: it ends the
-// program where memory runs out. This one throws, and Guard of src/capi/handles.h makes a status of
-// it. The page decides how much memory there is.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -17,28 +13,8 @@
 #include <vector>
 
 #include "grammar/languages/option_fields.h"
+#include "js/native/copied.h"
 #include "src/capi/handles.h"
-
-void* operator new(size_t size) {
-  if (void* const memory = std::malloc(std::max<size_t>(size, 1))) return memory;
-  throw std::bad_alloc();
-}
-void* operator new(size_t size, std::align_val_t align) {
-  const auto to = static_cast<size_t>(align);
-  if (void* const memory = std::aligned_alloc(to, (std::max<size_t>(size, 1) + to - 1) / to * to))
-    return memory;
-  throw std::bad_alloc();
-}
-void* operator new[](size_t size) { return operator new(size); }
-void* operator new[](size_t size, std::align_val_t align) { return operator new(size, align); }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t, std::align_val_t) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory, size_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, size_t, std::align_val_t) noexcept { std::free(memory); }
 
 using namespace pawl;        // NOLINT: this file is the C face of that namespace
 using namespace pawl::capi;  // NOLINT
@@ -85,22 +61,9 @@ pawl_status SetChoice(const char* name, Given& given, std::string_view text, paw
   }
 }
 
-// A copy that the caller releases; nullptr for nothing.
-template <typename T>
-T* Copied(const T* data, size_t count) {
-  if (count == 0) return nullptr;
-  T* const copy = static_cast<T*>(std::malloc(count * sizeof(T)));
-  if (copy == nullptr) throw std::bad_alloc();
-  std::copy_n(data, count, copy);
-  return copy;
-}
-
 }  // namespace
 
 extern "C" {
-
-void* pawl_wasm_allocate(size_t size) { return std::malloc(std::max<size_t>(size, 1)); }
-void pawl_wasm_release(void* memory) { std::free(memory); }
 
 pawl_status pawl_wasm_options_create(pawl_wasm_options** out, pawl_error** error) {
   return Guard(error, [&]() -> pawl_status {

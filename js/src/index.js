@@ -9,46 +9,12 @@
 //
 // The types are in index.d.ts. Objects hold memory of the module: `free()` gives it back at once, and the garbage collector
 // some time after the last use.
+import { badArgument, bytesOf, compiled, encoder, Handle, onlyKnown, snake } from "./common.js";
 import { PawlError, Calls } from "./module.js";
 
 export { PawlError };
 
-const encoder = new TextEncoder();
-
-const bytesOf = (text) => (typeof text === "string" ? encoder.encode(text) : text);
 const textOf = (value) => (typeof value === "string" ? value : JSON.stringify(value));
-// additionalProperties -> additional_properties
-const snake = (name) => name.replace(/[A-Z]/g, (letter) => "_" + letter.toLowerCase());
-
-function badArgument(place, text) {
-  return new PawlError("bad argument", text, place);
-}
-
-function onlyKnown(options, names) {
-  for (const name of Object.keys(options)) {
-    if (!names.includes(name)) throw badArgument(name, `is no option; there are: ${names.join(", ")}`);
-  }
-}
-
-// What lives in the module's memory. `free` is the name of the function that frees it.
-class Handle {
-  constructor(calls, handle, free) {
-    this._calls = calls;
-    this._at = handle;
-    this._free = free;
-    calls.watch(this, handle, free);
-  }
-  get _handle() {
-    if (this._at === 0) throw badArgument(this.constructor.name, "was freed");
-    return this._at;
-  }
-  free() {
-    if (this._at === 0) return;
-    this._calls.unwatch(this);
-    this._calls.freeHandle(this._free, this._at);
-    this._at = 0;
-  }
-}
 
 export class Vocabulary extends Handle {
   constructor(calls, handle) {
@@ -378,23 +344,8 @@ function joined(list) {
   return all;
 }
 
-async function compiled(source) {
-  if (source instanceof WebAssembly.Module) return source;
-  if (source instanceof ArrayBuffer || ArrayBuffer.isView(source)) return WebAssembly.compile(source);
-  if (source === undefined || typeof source === "string" || source instanceof URL) {
-    const url = new URL(source ?? "../pawl.wasm", import.meta.url);
-    if (url.protocol === "file:") {
-      const { readFile } = await import("node:fs/promises");
-      return WebAssembly.compile(await readFile(url));
-    }
-    source = await fetch(url);
-  }
-  if (!source.ok) throw new PawlError("io", `cannot load the module: ${source.status} ${source.statusText}`, source.url);
-  return WebAssembly.compile(await source.arrayBuffer());
-}
-
 /** Loads the module; see index.d.ts. */
 export async function loadPawl(options = {}) {
   onlyKnown(options, ["module", "maxMemory", "print"]);
-  return new Pawl(await Calls.load(await compiled(await options.module), options));
+  return new Pawl(await Calls.load(await compiled(await options.module, "../pawl.wasm"), options));
 }

@@ -12,12 +12,13 @@
 #include "src/base/pages.h"
 
 #include <algorithm>
-#include <fstream>
+#include <charconv>
 #include <new>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "src/base/file.h"
 #include "src/base/os/memory.h"
 
 namespace pawl {
@@ -49,17 +50,15 @@ int64_t PhysicalMemory() { return os::PhysicalMemory(); }
 namespace {
 // The number behind `key` in a file of the system, or at its beginning; -1 where there is none.
 int64_t NumberIn(const char* path, std::string_view key) {
-  std::ifstream file(path);
-  std::string word;
-  if (key.empty()) {
-    int64_t number = -1;
-    return file >> number ? number : -1;
-  }
-  while (file >> word) {
-    int64_t number = -1;
-    if (word == key) return file >> number ? number : -1;
-  }
-  return -1;
+  const Result<std::string> text = ReadFile(path, size_t{1} << 20);
+  if (!text.ok()) return -1;
+  size_t at = key.empty() ? 0 : text->find(key);
+  if (at == std::string::npos) return -1;
+  at = text->find_first_not_of(" \t\n", at + key.size());
+  if (at == std::string::npos) return -1;
+  int64_t number = -1;
+  std::from_chars(text->data() + at, text->data() + text->size(), number);
+  return number;
 }
 }  // namespace
 

@@ -39,9 +39,13 @@ namespace {
 constexpr std::chrono::milliseconds kLongestLookWait{5};
 
 double ThreadSeconds() {
+#if !PAWL_HAS_THREADS
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+#else
   timespec time = {};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+#endif
 }
 
 }  // namespace

@@ -4,11 +4,11 @@
 // and this one when it comes by again, know the answer without the lock of the grammar.
 #include "src/decode/constraint.h"
 
-#include <mutex>
 #include <stdexcept>
 #include <utility>
 
 #include "grammar/grammar_access.h"
+#include "src/base/sync.h"
 #include "src/decode/closing.h"
 
 namespace pawl {
@@ -219,7 +219,7 @@ class GrammarConstraint final : public LoopConstraint {
   }
 
   const Grammar grammar_;
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   mutable State state_;  // with the mutex; moves only from one that is lost
   const std::shared_ptr<Trail> trail_;
 };

@@ -13,7 +13,6 @@
 #include <cstddef>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -22,6 +21,7 @@
 #include "pawl/grammar.h"
 #include "pawl/matcher.h"
 #include "pawl/vocabulary.h"
+#include "src/base/sync.h"
 
 namespace pawl {
 
@@ -52,7 +52,7 @@ class CopiedSpelling {
   const Encoder encode_;
   const Vocabulary& vocabulary_;
   std::string text_;  // as JSON strings have it, white space as one space
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   mutable std::map<std::string, Spelled> begins_;  // OfText("", prefix); with the mutex
 };
 

@@ -5,13 +5,13 @@
 // them once, and what comes behind it relies on them. It also keeps what Look answered: drafts, the
 // sampler and the loop may ask again, and the user's code is asked once.
 #include <algorithm>
-#include <mutex>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "src/base/failure.h"
+#include "src/base/sync.h"
 #include "src/decode/constraint.h"
 
 namespace pawl {
@@ -109,7 +109,7 @@ class ForeignConstraint final : public LoopConstraint {
 
   const std::shared_ptr<const Constraint> of_;
   const Vocabulary& vocabulary_;
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   mutable bool looked_ = false;  // with the mutex, here and below
   mutable Place place_;
 };

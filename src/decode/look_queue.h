@@ -12,16 +12,17 @@
 #define PAWL_SRC_DECODE_LOOK_QUEUE_H_
 
 #include <chrono>
-#include <condition_variable>
-#include <cstdint>
 #include <functional>
 #include <list>
-#include <memory>
-#include <mutex>
+
+#include "src/base/sync.h"
+#if PAWL_HAS_THREADS
 #include <thread>
-#include <vector>
+#endif
 
 namespace pawl {
+
+#if PAWL_HAS_THREADS
 
 class LookQueue {
  public:
@@ -72,8 +73,8 @@ class LookQueue {
   void BeLate();
 
   const Options options_;
-  mutable std::mutex mutex_;
-  std::condition_variable has_looks_, ended_;
+  mutable Mutex mutex_;
+  ConditionVariable has_looks_, ended_;
   // What follows is under mutex_.
   std::list<Look> queued_, running_;
   std::list<Worker> workers_;
@@ -81,6 +82,24 @@ class LookQueue {
   int fresh_ = 0;  // looks that are awaited and not late
   bool news_ = false, stop_ = false;
 };
+
+#else  // a look runs where it is handed over
+
+class LookQueue {
+ public:
+  using Clock = std::chrono::steady_clock;
+  struct Options {
+    int threads = 0;
+  };
+  explicit LookQueue(const Options&) {}
+  void Push(const void*, const std::function<void()>& look, bool = true) { look(); }
+  bool Wait(Clock::time_point) { return true; }
+  void WaitForNews(Clock::time_point) {}
+  void Wake() {}
+  int left() const { return 0; }
+};
+
+#endif
 
 }  // namespace pawl
 

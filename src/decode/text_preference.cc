@@ -6,13 +6,13 @@
 
 #include <algorithm>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <utility>
 
 #include "grammar/grammar_access.h"
 #include "src/base/json.h"
+#include "src/base/sync.h"
 #include "src/decode/constraint.h"
 #include "src/decode/copied_spelling.h"
 
@@ -158,7 +158,7 @@ class PreferredMasks {
 
  private:
   static constexpr size_t kMostMasks = 64;
-  std::mutex mutex_;
+  Mutex mutex_;
   std::optional<State> last_;
   std::map<GrammarAccess::Place, std::shared_ptr<const Mask>> masks_;
 };
@@ -330,7 +330,7 @@ class PreferringConstraint final : public LoopConstraint {
   const CopiedPlace place_;
   const Tokens tokens_;
   const float nats_;
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   mutable std::shared_ptr<const Mask> preferred_;  // with the mutex
 };
 

@@ -6,12 +6,13 @@
 
 #include <algorithm>
 #include <limits>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "src/base/sync.h"
 
 namespace pawl {
 namespace {
@@ -65,7 +66,7 @@ class FreeConstraint final : public LoopConstraint,
 // What all places of an output share.
 struct ThinkingShared {
   ThinkFirstParts parts;
-  std::mutex mutex;
+  Mutex mutex;
   std::optional<int> answer_close;  // under mutex: the length of the shortest answer
   // Under mutex: a mask of thoughts that may end early, and the same with the end tokens.
   std::shared_ptr<const Mask> without_ends, with_ends;

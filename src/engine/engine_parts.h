@@ -11,13 +11,13 @@
 
 #include <list>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "pawl/engine.h"
+#include "src/base/sync.h"
 #include "src/decode/batch.h"
 #include "src/decode/sampling/prefix_trie.h"
 #include "src/decode/search/run.h"
@@ -136,7 +136,7 @@ class CachedTries {
 
  private:
   const size_t max_bytes_;
-  std::mutex mutex_;
+  Mutex mutex_;
   std::list<Known> tries_;  // under mutex_
 };
 

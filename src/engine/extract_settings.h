@@ -61,7 +61,9 @@ struct ExtractChoices {
   std::array<ExtractSettings, 2> For(std::string_view schema) const;
 };
 
-// Of compact JSON, 40 digits.
+// Digits of the digests here.
+inline constexpr size_t kSettingsDigits = 40;
+// Of compact JSON.
 std::string SchemaDigest(std::string_view schema);
 
 // A name for the weights of a model folder or GGUF file, the same wherever the files lie: SHA-256

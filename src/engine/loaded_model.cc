@@ -5,11 +5,11 @@
 
 #include <algorithm>
 #include <limits>
-#include <thread>
 
 #include "grammar/tags/formats/chat_format.h"
 #include "src/base/file.h"
 #include "src/base/os/calendar.h"
+#include "src/base/os/processors.h"
 #include "src/base/utf8.h"
 #include "src/engine/model_files.h"
 #include "src/engine/schema_view.h"
@@ -169,8 +169,7 @@ Status LoadedModel::LoadWeights(const ModelOptions& options,
 
 int LoadedModel::mask_threads() const {
   if (!model_->samples()) return std::max(1, info().threads);
-  return threads_ > 0 ? threads_
-                      : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  return threads_ > 0 ? threads_ : os::AvailableProcessors();
 }
 
 Status LoadedModel::AttachHeads(const DraftOptions& options, std::vector<size_t>& sources) {

@@ -2,17 +2,15 @@
 // the two a path is shows in its first bytes, not in its name.
 #include "src/engine/model_files.h"
 
-#include <filesystem>
-#include <system_error>
+#include <optional>
 #include <utility>
 
+#include "src/base/os/files.h"
 #include "src/model/gguf.h"
 #include "src/model/gguf_model.h"
 
 namespace pawl {
 namespace {
-
-namespace fs = std::filesystem;
 
 Result<std::shared_ptr<const Tokenizer>> GgufTokenizer(const std::string& path) {
   Result<GgufFile> file = GgufFile::Open(path);
@@ -23,8 +21,8 @@ Result<std::shared_ptr<const Tokenizer>> GgufTokenizer(const std::string& path) 
 }
 
 bool IsFolder(const std::string& path) {
-  std::error_code ignored;
-  return fs::is_directory(path, ignored);
+  const std::optional<os::FileInfo> info = os::InfoOf(path);
+  return info && info->kind == os::FileKind::kFolder;
 }
 
 void AddSpecialTokens(const Tokenizer& tokenizer, ChatSource& source) {
@@ -58,12 +56,12 @@ json::Value Text(std::string_view text) { return {json::Type::kString, std::stri
 
 Status CheckModelPath(const std::string& path) {
   if (IsFolder(path) || LooksLikeGguf(path)) return {};
-  std::error_code ignored;
+  const std::optional<os::FileInfo> info = os::InfoOf(path);
   return Error{ErrorCode::kIo,
-               fs::is_regular_file(path, ignored) && fs::is_empty(path, ignored)
+               !info ? "no such model folder or file"
+               : info->kind == os::FileKind::kRegular && info->bytes == 0
                    ? "is an empty file"
-               : fs::exists(path, ignored) ? "neither a model folder nor a GGUF file"
-                                           : "no such model folder or file",
+                   : "neither a model folder nor a GGUF file",
                path};
 }
 
@@ -75,8 +73,7 @@ Result<ChatSource> LoadModelChat(const std::string& path, const std::string& nam
                                  const Tokenizer& tokenizer) {
   if (LooksLikeGguf(path)) return GgufChat(path, name, tokenizer);
   if (IsFolder(path)) return LoadChatSource(path, name);
-  const fs::path folder = fs::path(path).parent_path();
-  return LoadChatSource(folder.empty() ? "." : folder.string(), name);
+  return LoadChatSource(os::FolderOf(path), name);
 }
 
 Result<ChatSource> MakeChatFor(const std::string& path, const Tokenizer& tokenizer,

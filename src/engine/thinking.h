@@ -19,7 +19,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -33,6 +32,7 @@
 #include "pawl/result.h"
 #include "pawl/vocabulary.h"
 #include "src/base/json.h"
+#include "src/base/sync.h"
 #include "src/engine/output_plan.h"
 #include "src/text/tokenizer.h"
 
@@ -88,7 +88,7 @@ class ThoughtGrammars {
   Result<Grammar> Get(const std::string& tag, const std::shared_ptr<const Vocabulary>& vocabulary);
 
  private:
-  std::mutex mutex_;
+  Mutex mutex_;
   std::map<std::string, Grammar> grammars_;  // under mutex_
 };
 

@@ -7,14 +7,13 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <limits>
 #include <optional>
 #include <system_error>
 #include <utility>
 
 #include "src/base/json.h"
+#include "src/base/os/files.h"
 #include "src/base/pages.h"
 
 namespace pawl {
@@ -88,7 +87,7 @@ class Cursor {
 
   uint64_t at() const { return at_; }
   std::string_view Between(uint64_t begin, uint64_t end) const {
-    return {reinterpret_cast<const char*>(bytes_.data()) + begin, end - begin};
+    return {reinterpret_cast<const char*>(bytes_.data()) + begin, static_cast<size_t>(end - begin)};
   }
   uint64_t left() const { return bytes_.size() - at_; }
   bool failed() const { return error_.has_value(); }
@@ -558,11 +557,17 @@ std::vector<std::string> GgufFile::Names() const {
 
 bool LooksLikeGguf(const std::string& path) {
   // Opening a pipe would wait for its writer.
-  std::error_code ignored;
-  if (!std::filesystem::is_regular_file(path, ignored)) return false;
-  std::ifstream file(path, std::ios::binary);
+  const std::optional<os::FileInfo> info = os::InfoOf(path);
+  if (!info || info->kind != os::FileKind::kRegular) return false;
+  const int file = os::OpenFile(path, os::Access::kReadNoWait);
+  if (file < 0) return false;
   char magic[4] = {};
-  return file.read(magic, sizeof magic) && std::string_view(magic, sizeof magic) == kMagic;
+  size_t size = 0;
+  for (int64_t got = 1; got > 0 && size < sizeof magic; size += static_cast<size_t>(got)) {
+    got = std::max<int64_t>(os::Read(file, magic + size, sizeof magic - size), 0);
+  }
+  os::CloseFile(file);
+  return std::string_view(magic, size) == kMagic;
 }
 
 }  // namespace pawl

@@ -43,15 +43,15 @@ struct LoraConfig {
 };
 
 // What changes nothing here: how the adapter was trained, begun and cut for devices.
-constexpr std::array kHarmless = {"auto_mapping",     "base_model_name_or_path",
-                                  "revision",         "inference_mode",
-                                  "lora_dropout",     "task_type",
-                                  "peft_version",     "layers_to_transform",
-                                  "layers_pattern",   "exclude_modules",
-                                  "megatron_core",    "megatron_config",
-                                  "loftq_config",     "eva_config",
-                                  "velora_config",    "runtime_config",
-                                  "qalora_group_size"};
+constexpr std::array kHarmlessSettings = {"auto_mapping",     "base_model_name_or_path",
+                                          "revision",         "inference_mode",
+                                          "lora_dropout",     "task_type",
+                                          "peft_version",     "layers_to_transform",
+                                          "layers_pattern",   "exclude_modules",
+                                          "megatron_core",    "megatron_config",
+                                          "loftq_config",     "eva_config",
+                                          "velora_config",    "runtime_config",
+                                          "qalora_group_size"};
 
 bool SaysNothing(const json::Value& value) {
   switch (value.type) {
@@ -153,7 +153,7 @@ Result<LoraConfig> ReadLoraConfig(const std::string& file) {
   for (const json::Member& member : value->members) {
     if (!in.ok()) break;
     const std::string_view name = member.first;
-    const bool known = std::ranges::find(kHarmless, name) != kHarmless.end();
+    const bool known = std::ranges::find(kHarmlessSettings, name) != kHarmlessSettings.end();
     const bool read = name == "peft_type" || name == "r" || name == "lora_alpha" ||
                       name == "use_rslora" || name == "bias" || name == "init_lora_weights" ||
                       name == "rank_pattern" || name == "alpha_pattern" || name == "target_modules";

@@ -3,7 +3,6 @@
 // Whatever a file asks for and this library does not do is an error with its JSON Pointer: an
 // ignored normalizer would silently give other ids than the model was trained on.
 #include <algorithm>
-#include <filesystem>
 #include <limits>
 #include <optional>
 
@@ -11,6 +10,7 @@
 #include "src/base/json.h"
 #include "src/base/json_file.h"
 #include "src/base/json_reader.h"
+#include "src/base/os/files.h"
 #include "src/base/utf8.h"
 #include "src/text/bpe_tokenizer.h"
 
@@ -20,18 +20,16 @@ namespace {
 constexpr size_t kMaxAddedToken = 4096;  // bytes
 constexpr TokenId kMaxTokenId = (TokenId{1} << 24) - 1;
 
-// A browser has no files, and no functions that ask for them.
-#if defined(__wasm__)
+// Where the module for a browser is without models it has no files, and no functions that ask for
+// them.
+#if defined(PAWL_WITHOUT_FILES)
 bool Exists(const std::string&) { return false; }
 bool IsFolder(const std::string&) { return false; }
 #else
-bool Exists(const std::string& path) {
-  std::error_code ignored;
-  return std::filesystem::exists(path, ignored);
-}
+bool Exists(const std::string& path) { return os::Exists(path); }
 bool IsFolder(const std::string& path) {
-  std::error_code ignored;
-  return std::filesystem::is_directory(path, ignored);
+  const std::optional<os::FileInfo> info = os::InfoOf(path);
+  return info && info->kind == os::FileKind::kFolder;
 }
 #endif
 
@@ -374,8 +372,7 @@ Result<std::shared_ptr<const Tokenizer>> Tokenizer::FromFile(const std::string& 
   }
   Result<std::string> text = ReadRegularFile(file);
   if (!text.ok()) return text.error();
-  const std::string folder = std::filesystem::path(file).parent_path().string();
-  return Loader().Load(*text, file, folder.empty() ? "." : folder);
+  return Loader().Load(*text, file, os::FolderOf(file));
 }
 
 }  // namespace pawl

@@ -41,6 +41,8 @@ bool HasName(const std::string& path);
 bool MayRead(const std::string& path);
 bool MayWrite(const std::string& path);
 bool MayRun(const std::string& path);
+// The folder of what the path names; "." where the path has none.
+std::string FolderOf(const std::string& path);
 
 enum class Access {
   kRead,

@@ -7,6 +7,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "src/base/os/files.h"
@@ -77,6 +78,11 @@ bool HasName(const std::string& path) {
 bool MayRead(const std::string& path) { return ::access(path.c_str(), R_OK) == 0; }
 bool MayWrite(const std::string& path) { return ::access(path.c_str(), W_OK) == 0; }
 bool MayRun(const std::string& path) { return ::access(path.c_str(), X_OK) == 0; }
+
+std::string FolderOf(const std::string& path) {
+  const size_t end = path.rfind('/');
+  return end == std::string::npos ? "." : path.substr(0, std::max<size_t>(end, 1));
+}
 
 int OpenFile(const std::string& path, Access access) {
   return ::open(path.c_str(), FlagsOf(access) | O_CLOEXEC, 0666);

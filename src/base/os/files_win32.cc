@@ -117,6 +117,12 @@ bool MayWrite(const std::string& path) { return Accessible(path, 2); }
 // What runs is told by the end of its name.
 bool MayRun(const std::string& path) { return Accessible(path, 4); }
 
+std::string FolderOf(const std::string& path) {
+  const size_t end = path.find_last_of("/\\");
+  if (end != std::string::npos) return path.substr(0, std::max<size_t>(end, 1));
+  return path.size() > 1 && path[1] == ':' ? path.substr(0, 2) : ".";
+}
+
 int OpenFile(const std::string& path, Access access) {
   int flags = _O_BINARY | _O_NOINHERIT;
   switch (access) {

@@ -16,12 +16,12 @@
 // nothing worse can happen.
 #include <algorithm>
 #include <charconv>
-#include <filesystem>
 #include <map>
 #include <string>
 #include <utility>
 
 #include "src/base/file.h"
+#include "src/base/os/files.h"
 #include "src/decode/draft/suffix_automaton.h"
 #include "src/decode/draft/suffix_proposals.h"
 
@@ -272,7 +272,7 @@ std::unique_ptr<DraftSession> HistorySource::Follow(const DraftRequest& request)
 Result<std::unique_ptr<DraftSource>> MakeHistorySource(const DraftSetting& setting) {
   auto source = std::make_unique<HistorySource>(setting);
   const std::string& file = setting.options.history_file;
-  if (!file.empty() && std::filesystem::exists(file)) {
+  if (!file.empty() && os::Exists(file)) {
     if (Status status = source->Read(file); !status.ok()) return status.error();
   }
   // It is written at the end, and then an error would come too late.

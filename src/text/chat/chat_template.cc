@@ -4,7 +4,6 @@
 #include "src/text/chat/chat_template.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <limits>
 #include <string>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "src/base/file.h"
 #include "src/base/json.h"
 #include "src/base/json_reader.h"
+#include "src/base/os/files.h"
 #include "src/base/utf8.h"
 #include "src/text/chat/jinja_program.h"
 
@@ -231,8 +231,6 @@ Result<std::vector<TokenId>> EncodeChatWithin(const Tokenizer& tokenizer, const 
 
 namespace {
 
-namespace fs = std::filesystem;
-
 Error Broken(std::string message, std::string place) {
   return Error{ErrorCode::kInvalid, std::move(message), std::move(place)};
 }
@@ -281,17 +279,15 @@ const std::string* TokenText(const json::Value& value) {
 Result<ChatSource> LoadChatSource(const std::string& folder, std::string_view name) {
   ChatSource source;
   std::optional<std::string> text;
-  const fs::path config = fs::path(folder) / "tokenizer_config.json";
-  const fs::path file = fs::path(folder) / "chat_template.jinja";
-  std::error_code ignored;
-  if (fs::exists(config, ignored)) {
-    Result<std::string> read = ReadRegularFile(config.string());
+  const std::string inside = folder + (folder.empty() || folder.ends_with('/') ? "" : "/");
+  const std::string config = inside + "tokenizer_config.json";
+  const std::string file = inside + "chat_template.jinja";
+  if (os::Exists(config)) {
+    Result<std::string> read = ReadRegularFile(config);
     if (!read.ok()) return read.error();
     Result<json::Value> root = json::Parse(*read);
-    if (!root.ok())
-      return Broken(root.error().message, config.string() + ": " + root.error().place);
-    if (root->type != json::Type::kObject)
-      return Broken("must be an object", config.string() + "#");
+    if (!root.ok()) return Broken(root.error().message, config + ": " + root.error().place);
+    if (root->type != json::Type::kObject) return Broken("must be an object", config + "#");
     for (const char* token : {"bos_token", "eos_token", "unk_token", "pad_token", "sep_token",
                               "cls_token", "mask_token"}) {
       const json::Value* value = root->Find(token);
@@ -300,21 +296,21 @@ Result<ChatSource> LoadChatSource(const std::string& folder, std::string_view na
         source.special_tokens.emplace_back(token, *written);
     }
     const json::Value* value = root->Find("chat_template");
-    if (value != nullptr && value->type != json::Type::kNull && !fs::exists(file, ignored)) {
-      source.place = config.string() + "#/chat_template";
+    if (value != nullptr && value->type != json::Type::kNull && !os::Exists(file)) {
+      source.place = config + "#/chat_template";
       Result<std::string> picked = PickTemplate(*value, name, source.place);
       if (!picked.ok()) return picked.error();
       text = *std::move(picked);
     }
   }
-  if (fs::exists(file, ignored)) {
-    source.place = file.string();
+  if (os::Exists(file)) {
+    source.place = file;
     if (!name.empty()) {
       return Broken(
           "there is one chat template without a name, and none called " + json::Quote(name),
           source.place);
     }
-    Result<std::string> read = ReadRegularFile(file.string());
+    Result<std::string> read = ReadRegularFile(file);
     if (!read.ok()) return read.error();
     text = *std::move(read);
   }

@@ -1,0 +1,162 @@
+// The model in WebAssembly under Node: the records and tokens of the native library (engine_records.json, which
+// scripts/make_engine_records.py wrote), streams, outputs that are cancelled, errors with their places.
+import assert from "node:assert/strict";
+import { existsSync, readFileSync } from "node:fs";
+import { test } from "node:test";
+import { Worker } from "node:worker_threads";
+
+import { loadEngine, PawlError } from "../src/engine.js";
+
+const module = new URL("../pawl-engine.wasm", import.meta.url);
+const skip = existsSync(module) ? false : "no js/pawl-engine.wasm (scripts/build_wasm.sh --engine)";
+const folder = new URL("../../models/tiny-extract/", import.meta.url);
+const records = JSON.parse(readFileSync(new URL("engine_records.json", import.meta.url), "utf8"));
+const readme = records[0];
+const file = (name) => readFileSync(new URL(name, folder));
+const files = () => ({
+  "config.json": file("config.json"), "tokenizer.json": file("tokenizer.json"), "pawl.json": file("pawl.json"),
+  "tokenizer_config.json": file("tokenizer_config.json"), "model.safetensors": file("model.safetensors"),
+});
+const engine = skip ? undefined : await loadEngine({ files: folder });
+
+test("records and tokens are those of the native library", { skip }, async () => {
+  assert.equal(records.length, 21);
+  for (const { schema, text, record, tokens } of records) {
+    const output = await engine.extract({ schema, text });
+    assert.equal(output.text, record);
+    assert.deepEqual([...output.tokens], tokens);
+    assert.deepEqual(output.value, JSON.parse(record));
+    assert.equal(output.stop, "end");
+    assert.equal(output.stats.outputTokens, tokens.length);
+  }
+  assert.equal(engine.info.architecture, "LlamaForCausalLM");
+  assert.equal(engine.info.kernels, "wasm-simd128");
+});
+
+test("the output comes token by token, and other events have their turn", { skip }, async () => {
+  let text = "", turns = 0;
+  const tokens = [], turnsSeen = new Set();
+  const clock = setInterval(() => ++turns, 0);
+  const output = await engine.extract({ ...pick(readme), onToken: (piece, list) => {
+    text += piece;
+    tokens.push(...list);
+    turnsSeen.add(turns);
+  } });
+  clearInterval(clock);
+  assert.equal(text, readme.record);
+  assert.deepEqual(tokens, [...output.tokens]);
+  assert.ok(turnsSeen.size > 3, String(turnsSeen.size));
+});
+
+test("an output that is cancelled has what there was", { skip }, async () => {
+  const stopping = new AbortController();
+  let text = "";
+  const output = await engine.extract({ ...pick(readme), signal: stopping.signal, onToken: (piece) => {
+    text += piece;
+    if (text.includes("Ann")) stopping.abort();
+  } });
+  assert.equal(output.stop, "cancelled");
+  assert.equal(output.value, undefined);
+  assert.ok(readme.record.startsWith(text) && text.length < readme.record.length, text);
+  const before = await engine.extract({ ...pick(readme), signal: AbortSignal.abort() });
+  assert.equal(before.stop, "cancelled");
+  assert.equal(before.tokens.length, 0);
+  await assert.rejects(engine.extract({ ...pick(readme), onToken: () => { throw new Error("mine"); } }), { message: "mine" });
+  assert.equal((await engine.extract(pick(readme))).text, readme.record);
+});
+
+test("outputs share the calls of the model", { skip }, async () => {
+  const several = await loadEngine({ files: files(), maxBatch: 4 });
+  const some = records.slice(0, 4);
+  const outputs = await Promise.all(some.map((one) => several.extract(pick(one))));
+  assert.deepEqual(outputs.map((one) => one.text), some.map((one) => one.record));
+  const left = several.extract(pick(readme));
+  several.free();
+  await assert.rejects(left, { code: "ended" });
+});
+
+test("integer weights give the tokens of the native library", { skip }, async () => {
+  const small = await loadEngine({ files: files(), dtype: "int8" });
+  assert.equal(small.info.weights, "int8");
+  for (const one of records.slice(0, 6)) {
+    const output = await small.extract(pick(one));
+    assert.equal(output.text, one.int8.record);
+    assert.deepEqual([...output.tokens], one.int8.tokens);
+  }
+  small.free();
+});
+
+test("errors have the text and the place of the native library", { skip }, async () => {
+  const schema = { type: "object" };
+  const cases = [
+    [{ schema: { properties: { a: { minimum: "x" } } }, text: "a" }, "invalid", "schema: #/properties/a/minimum", "must be a number"],
+    [{ schema: '{"type": }', text: "a" }, "invalid", "schema: 1:10 (byte 9)", null],
+    [{ schema: { type: "integer", minimum: 5, maximum: 4 }, text: "a" }, "unsatisfiable", null, null],
+    [{ schema, text: " " }, "invalid", "text", "holds only white space"],
+    [{ schema, text: "" }, "invalid", "text", "is empty"],
+    [{ schema }, "bad argument", "text", "must be a string"],
+    [{ text: "a" }, "bad argument", "schema", "is missing"],
+    [{ schema, text: "a", colour: 1 }, "bad argument", "colour", null],
+    [{ schema, text: "a", maxTokens: 0 }, "invalid", "max_tokens", null],
+    [{ schema, text: "a", temperature: -1 }, "invalid", "temperature", null],
+    [{ schema, text: "a", schemaView: "half" }, "invalid", "schema_view", null],
+    [{ schema, text: "a", instruction: "Find names." }, "invalid", "instruction", null],
+    [{ schema, text: "word ".repeat(5000) }, "limit", "prompt", null],
+  ];
+  for (const [request, code, place, text] of cases) {
+    await assert.rejects(engine.extract(request), (error) => {
+      assert.ok(error instanceof PawlError, String(error));
+      assert.equal(error.code, code, error.message);
+      if (place !== null) assert.equal(error.place, place, error.message);
+      if (text !== null) assert.equal(error.text, text);
+      return true;
+    });
+  }
+  const loads = [
+    [{}, "bad argument", "files"],
+    [{ files: {} }, "io", "model"],
+    [{ files: { ...files(), "model.safetensors": file("model.safetensors").subarray(0, 100000) } }, "invalid", "model/model.safetensors"],
+    [{ files: { ...files(), "config.json": "{}" } }, null, "model/config.json"],
+    [{ files: { ...files(), "tokenizer.json": undefined } }, "io", "model/tokenizer.json"],
+    [{ files: { ...files(), "pawl.json": 7 } }, "bad argument", 'files["pawl.json"]'],
+    [{ files: files(), dtype: "int3" }, "invalid", "dtype"],
+    [{ files: new URL("none/", folder) }, "io", null],
+    [{ files: files(), maxMemory: 20 << 20 }, "limit", null],
+  ];
+  for (const [options, code, place] of loads) {
+    await assert.rejects(loadEngine(options), (error) => {
+      assert.ok(error instanceof PawlError, String(error));
+      if (code !== null) assert.equal(error.code, code, error.message);
+      if (place !== null) assert.ok(error.place.startsWith(place), `${error.place}: ${error.text}`);
+      return true;
+    });
+  }
+});
+
+test("memory is used again", { skip }, async () => {
+  const own = await loadEngine({ files: files() });
+  for (let i = 0; i < 3; ++i) await own.extract(pick(readme));
+  const before = own.memoryBytes;
+  for (let i = 0; i < 12; ++i) await own.extract(pick(readme));
+  assert.equal(own.memoryBytes, before);
+  own.free();
+  await assert.rejects(own.extract(pick(readme)), { text: "was freed" });
+});
+
+test("works in a worker", { skip }, async () => {
+  const worker = new Worker(new URL("engine_worker.mjs", import.meta.url));
+  try {
+    const answer = await new Promise((resolve, reject) => {
+      worker.once("message", resolve);
+      worker.once("error", reject);
+      worker.postMessage({ folder: folder.href, request: pick(readme) });
+    });
+    assert.equal(answer, readme.record);
+  } finally {
+    await worker.terminate();
+  }
+});
+
+function pick({ schema, text }) {
+  return { schema, text };
+}

@@ -4,9 +4,10 @@
   scripts/arm_cases.py [--cpu NAME] [--seconds N] [--most N] [--jobs N] PROGRAM ...
 
 build-arm/results/PROGRAM.tsv gets a line for each case, when the case ends: program, case, passed, skipped or failed. A run
-that was cut goes on with the cases that have no line. --seconds: what a case may take before it is stopped; it then gets the
-line "slow". --most: cases that took longer than so many seconds in the tests of this machine (build/reports) get this line
-without a run. --jobs: programs at a time.
+that was cut goes on with the cases that have no line. --seconds: the processor time that a case, with what it starts, may
+take before it is stopped; it then gets the line "slow". A case that waits for ten times as long is stopped, too. --most:
+cases that took longer than so many seconds in the tests of this machine (build/reports) get this line without a run. --jobs:
+programs at a time.
 """
 
 import argparse
@@ -16,6 +17,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from xml.etree import ElementTree
@@ -58,38 +60,67 @@ def stop(process):
         pass
 
 
+def processor_seconds(session):
+    """What the processes of a session, and those that they have waited for, took."""
+    ticks = 0
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rsplit(")", 1)[1].split()
+        except (OSError, IndexError):
+            continue  # it ended
+        if int(fields[3]) == session:
+            ticks += sum(int(field) for field in fields[11:15])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+class Watch:
+    """Stops a process when its case takes too long."""
+
+    def __init__(self, process, seconds):
+        self.process, self.seconds = process, seconds
+        self.slow, self.ended = False, threading.Event()
+        self.begin()
+        threading.Thread(target=self.look, daemon=True).start()
+
+    def begin(self):
+        self.since = (time.monotonic(), processor_seconds(self.process.pid))
+
+    def look(self):
+        while not self.ended.wait(1):
+            began, used = self.since
+            if time.monotonic() - began < self.seconds:
+                continue
+            taken = processor_seconds(self.process.pid) - used
+            if (began, used) == self.since and (taken > self.seconds or time.monotonic() - began > 10 * self.seconds):
+                self.slow = True
+                stop(self.process)
+                return
+
+
 def run(program, names, seconds, env):
     """Runs cases in one process; yields (case, result, what was printed). The last ones may be missing."""
     process = subprocess.Popen(
         ["qemu-aarch64-static", BUILD / "bin" / program, "--gtest_filter=" + ":".join(names)], env=env, cwd=ROOT,
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, errors="replace", text=True,
         start_new_session=True)
-    running, printed, slow = None, [], threading.Event()
-    timer = None
-
-    def too_slow():
-        slow.set()
-        stop(process)
-
+    running, printed = None, []
+    watch = Watch(process, seconds)
     try:
         for line in process.stdout:
             found = LINE.match(line)
             if found and found[1] == "RUN":
                 running, printed = found[2], []
-                timer = threading.Timer(seconds, too_slow)
-                timer.start()
+                watch.begin()
             elif found and found[2] == running:
-                timer.cancel()
                 yield running, NAMES[found[1]], printed
                 running = None
             else:
                 printed.append(line)
         process.wait()
         if running:
-            yield running, "slow" if slow.is_set() else "failed", printed
+            yield running, "slow" if watch.slow else "failed", printed
     finally:
-        if timer:
-            timer.cancel()
+        watch.ended.set()
         stop(process)
 
 

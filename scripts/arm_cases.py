@@ -4,10 +4,10 @@
   scripts/arm_cases.py [--cpu NAME] [--seconds N] [--most N] [--jobs N] PROGRAM ...
 
 build-arm/results/PROGRAM.tsv gets a line for each case, when the case ends: program, case, passed, skipped or failed. A run
-that was cut goes on with the cases that have no line. --seconds: the processor time that a case, with what it starts, may
-take before it is stopped; it then gets the line "slow". A case that waits for ten times as long is stopped, too. --most:
-cases that took longer than so many seconds in the tests of this machine (build/reports) get this line without a run. --jobs:
-programs at a time.
+that was cut goes on with the cases that have no line. Those that are short on this machine (build/reports) come first.
+--seconds: the processor time that a case, with what it starts, may take before it is stopped; it then gets the line "slow". A
+case that waits for ten times as long is stopped, too. --most: cases that took longer than so many seconds on this machine get
+this line without a run. --jobs: programs at a time.
 """
 
 import argparse
@@ -32,6 +32,7 @@ NAMES = {"OK": "passed", "SKIPPED": "skipped", "FAILED": "failed"}
 # ask for that; they get the line "emulator".
 NOT_UNDER_QEMU = {"input_test": {"PdfTest.PdftotextIsRun"}, "sampling_test": {"ProgramCheckTest.BadOptions"}}
 lock = threading.Lock()
+running_now = set()  # processes
 
 
 def environment(processor):
@@ -103,6 +104,7 @@ def run(program, names, seconds, env):
         ["qemu-aarch64-static", BUILD / "bin" / program, "--gtest_filter=" + ":".join(names)], env=env, cwd=ROOT,
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, errors="replace", text=True,
         start_new_session=True)
+    running_now.add(process)
     running, printed = None, []
     watch = Watch(process, seconds)
     try:
@@ -122,16 +124,16 @@ def run(program, names, seconds, env):
     finally:
         watch.ended.set()
         stop(process)
+        running_now.discard(process)
 
 
-def long_cases(program, most):
-    """The cases that took longer than `most` seconds when the tests of this machine ran."""
-    names = set()
-    for path in (ROOT / "build/reports").glob(f"{program}.*xml") if most else []:
+def times_here(program):
+    """What cases took when the tests of this machine ran."""
+    times = {}
+    for path in (ROOT / "build/reports").glob(f"{program}.*xml"):
         for case in ElementTree.parse(path).iter("testcase"):
-            if float(case.get("time", 0)) > most:
-                names.add(f"{case.get('classname')}.{case.get('name')}")
-    return names
+            times[f"{case.get('classname')}.{case.get('name')}"] = float(case.get("time", 0))
+    return times
 
 
 def program_results(program, options):
@@ -140,13 +142,14 @@ def program_results(program, options):
     lines = [line.split("\t") for line in path.read_text().splitlines()] if path.exists() else []
     known = {line[1]: line[2] for line in lines}
     todo = [name for name in cases_of(program, env) if name not in known]
-    left_out = {name: "slow" for name in long_cases(program, options.most)}
+    times = times_here(program)
+    left_out = {name: "slow" for name, took in times.items() if 0 < options.most < took}
     left_out.update(dict.fromkeys(NOT_UNDER_QEMU.get(program, ()), "emulator"))
     for name in [name for name in todo if name in left_out]:
         known[name] = left_out[name]
         with open(path, "a", encoding="utf-8") as out:
             out.write(f"{program}\t{name}\t{known[name]}\n")
-    todo = [name for name in todo if name not in known]
+    todo = sorted([name for name in todo if name not in known], key=lambda name: times.get(name, 0))
     while todo:
         first, ran = todo[:TOGETHER], []
         for name, result, printed in run(program, first, options.seconds, env):
@@ -169,7 +172,15 @@ def program_results(program, options):
     return not counts.get("failed")
 
 
+def end(number, _):
+    for process in list(running_now):
+        stop(process)
+    os._exit(128 + number)
+
+
 def main():
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, end)
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("programs", nargs="+", metavar="PROGRAM")
     parser.add_argument("--cpu", default="max", help="qemu's processor (max)")

@@ -4,9 +4,10 @@
   scripts/arm_cases.py [--cpu NAME] [--seconds N] [--most N] [--jobs N] PROGRAM ...
 
 build-arm/results/PROGRAM.tsv gets a line for each case, when the case ends: program, case, passed, skipped or failed. A run
-that was cut goes on with the cases that have no line. --seconds: what a case may take before it is stopped; it then gets the
-line "slow". --most: cases that took longer than so many seconds in the tests of this machine (build/reports) get this line
-without a run. --jobs: programs at a time.
+that was cut goes on with the cases that have no line. Those that are short on this machine (build/reports) come first.
+--seconds: the processor time that a case, with what it starts, may take before it is stopped; it then gets the line "slow". A
+case that waits for ten times as long is stopped, too. --most: cases that took longer than so many seconds on this machine get
+this line without a run. --jobs: programs at a time.
 """
 
 import argparse
@@ -16,6 +17,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from xml.etree import ElementTree
@@ -30,6 +32,7 @@ NAMES = {"OK": "passed", "SKIPPED": "skipped", "FAILED": "failed"}
 # ask for that; they get the line "emulator".
 NOT_UNDER_QEMU = {"input_test": {"PdfTest.PdftotextIsRun"}, "sampling_test": {"ProgramCheckTest.BadOptions"}}
 lock = threading.Lock()
+running_now = set()  # processes
 
 
 def environment(processor):
@@ -58,49 +61,79 @@ def stop(process):
         pass
 
 
+def processor_seconds(session):
+    """What the processes of a session, and those that they have waited for, took."""
+    ticks = 0
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rsplit(")", 1)[1].split()
+        except (OSError, IndexError):
+            continue  # it ended
+        if int(fields[3]) == session:
+            ticks += sum(int(field) for field in fields[11:15])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+class Watch:
+    """Stops a process when its case takes too long."""
+
+    def __init__(self, process, seconds):
+        self.process, self.seconds = process, seconds
+        self.slow, self.ended = False, threading.Event()
+        self.begin()
+        threading.Thread(target=self.look, daemon=True).start()
+
+    def begin(self):
+        self.since = (time.monotonic(), processor_seconds(self.process.pid))
+
+    def look(self):
+        while not self.ended.wait(1):
+            began, used = self.since
+            if time.monotonic() - began < self.seconds:
+                continue
+            taken = processor_seconds(self.process.pid) - used
+            if (began, used) == self.since and (taken > self.seconds or time.monotonic() - began > 10 * self.seconds):
+                self.slow = True
+                stop(self.process)
+                return
+
+
 def run(program, names, seconds, env):
     """Runs cases in one process; yields (case, result, what was printed). The last ones may be missing."""
     process = subprocess.Popen(
         ["qemu-aarch64-static", BUILD / "bin" / program, "--gtest_filter=" + ":".join(names)], env=env, cwd=ROOT,
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, errors="replace", text=True,
         start_new_session=True)
-    running, printed, slow = None, [], threading.Event()
-    timer = None
-
-    def too_slow():
-        slow.set()
-        stop(process)
-
+    running_now.add(process)
+    running, printed = None, []
+    watch = Watch(process, seconds)
     try:
         for line in process.stdout:
             found = LINE.match(line)
             if found and found[1] == "RUN":
                 running, printed = found[2], []
-                timer = threading.Timer(seconds, too_slow)
-                timer.start()
+                watch.begin()
             elif found and found[2] == running:
-                timer.cancel()
                 yield running, NAMES[found[1]], printed
                 running = None
             else:
                 printed.append(line)
         process.wait()
         if running:
-            yield running, "slow" if slow.is_set() else "failed", printed
+            yield running, "slow" if watch.slow else "failed", printed
     finally:
-        if timer:
-            timer.cancel()
+        watch.ended.set()
         stop(process)
+        running_now.discard(process)
 
 
-def long_cases(program, most):
-    """The cases that took longer than `most` seconds when the tests of this machine ran."""
-    names = set()
-    for path in (ROOT / "build/reports").glob(f"{program}.*xml") if most else []:
+def times_here(program):
+    """What cases took when the tests of this machine ran."""
+    times = {}
+    for path in (ROOT / "build/reports").glob(f"{program}.*xml"):
         for case in ElementTree.parse(path).iter("testcase"):
-            if float(case.get("time", 0)) > most:
-                names.add(f"{case.get('classname')}.{case.get('name')}")
-    return names
+            times[f"{case.get('classname')}.{case.get('name')}"] = float(case.get("time", 0))
+    return times
 
 
 def program_results(program, options):
@@ -109,13 +142,14 @@ def program_results(program, options):
     lines = [line.split("\t") for line in path.read_text().splitlines()] if path.exists() else []
     known = {line[1]: line[2] for line in lines}
     todo = [name for name in cases_of(program, env) if name not in known]
-    left_out = {name: "slow" for name in long_cases(program, options.most)}
+    times = times_here(program)
+    left_out = {name: "slow" for name, took in times.items() if 0 < options.most < took}
     left_out.update(dict.fromkeys(NOT_UNDER_QEMU.get(program, ()), "emulator"))
     for name in [name for name in todo if name in left_out]:
         known[name] = left_out[name]
         with open(path, "a", encoding="utf-8") as out:
             out.write(f"{program}\t{name}\t{known[name]}\n")
-    todo = [name for name in todo if name not in known]
+    todo = sorted([name for name in todo if name not in known], key=lambda name: times.get(name, 0))
     while todo:
         first, ran = todo[:TOGETHER], []
         for name, result, printed in run(program, first, options.seconds, env):
@@ -138,7 +172,15 @@ def program_results(program, options):
     return not counts.get("failed")
 
 
+def end(number, _):
+    for process in list(running_now):
+        stop(process)
+    os._exit(128 + number)
+
+
 def main():
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, end)
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("programs", nargs="+", metavar="PROGRAM")
     parser.add_argument("--cpu", default="max", help="qemu's processor (max)")

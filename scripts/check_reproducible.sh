@@ -9,19 +9,25 @@
 #   module     js/pawl.wasm (scripts/build_wasm.sh)
 #
 # A line for each part: its name, "equal" or "differs", and the SHA-256 of both files. FOLDER (build-reproducible) keeps what
-# was built: a run that was cut goes on. Each part takes twice as long as its build. --quick: the static command is built
-# without optimization. Sources that others ship (build/grammars, build-cross/sources) are copied, when they are there.
+# was built: a run that was cut goes on. Each part takes twice as long as its build. --quick: the static command, the library
+# and the wheel are built without optimization. Sources that others ship (build/grammars, build-cross/sources) are copied, when
+# they are there.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 work=$PWD/build-reproducible
 quick=() place=build
+library=(-DCMAKE_BUILD_TYPE=Release)
 parts=()
 while [[ $# -gt 0 ]]; do
   case "$1" in
-    -h | --help) sed -n '2,14s/^# \{0,1\}//p' scripts/check_reproducible.sh; exit 0 ;;
+    -h | --help) sed -n '2,15s/^# \{0,1\}//p' scripts/check_reproducible.sh; exit 0 ;;
     --work) work=$(realpath -m "${2:?--work needs a folder}"); shift ;;
-    --quick) quick=(--quick) place=quick ;;
+    --quick)
+      quick=(--quick) place=quick
+      # Release would optimize again.
+      library=(-DCMAKE_BUILD_TYPE=RelWithDebInfo "-DCMAKE_C_FLAGS_RELWITHDEBINFO=-O0 -DNDEBUG"
+        "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O0 -DNDEBUG" -DPAWL_UNITY_MOST=24) ;;
     static | library | wheel | module) parts+=("$1") ;;
     *) echo "check_reproducible.sh: unknown part '$1' (static, library, wheel, module)" >&2; exit 2 ;;
   esac
@@ -56,11 +62,12 @@ build_part() {
   case "$1" in
     static) scripts/build_cross.sh "${quick[@]}" x86_64-linux-musl ;;
     library)
-      cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Release -DPAWL_BUILD_TESTS=OFF -DPAWL_BUILD_BENCH=OFF -DPAWL_CUDA=OFF
+      cmake -S . -B build -G Ninja -DPAWL_BUILD_TESTS=OFF -DPAWL_BUILD_BENCH=OFF -DPAWL_CUDA=OFF "${library[@]}"
       cmake --build build --target pawl_c --parallel "${CMAKE_BUILD_PARALLEL_LEVEL:-$(nproc)}" ;;
     wheel)
       # shellcheck source=scripts/list_pythons.sh
       source scripts/list_pythons.sh
+      [[ $place == build ]] || export PAWL_ZIG_FLAGS=-O0
       scripts/build_wheels.sh --target manylinux_2_28_x86_64 "$(list_pythons | tail -1)" ;;
     module) scripts/build_wasm.sh ;;
   esac

@@ -130,7 +130,7 @@ Result<PlaceNames> CompletionPlanner::NamesAt(const CompletionRequest& request) 
     std::vector<std::string> own = NamesOfText(before, request.suffix, language, members);
     words.insert(words.end(), own.begin(), own.end());
     std::ranges::sort(words);
-    words.erase(std::ranges::unique(words).begin(), words.end());
+    words.erase(std::unique(words.begin(), words.end()), words.end());
   }
   const std::vector<std::string>& from = known != nullptr ? known->names : words;
   auto name = std::ranges::lower_bound(from, begun);

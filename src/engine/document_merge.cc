@@ -247,7 +247,7 @@ class DocumentMerge::Merger {
   }
 
   void AddObject(Node& node, const json::Value& value, const std::string& pointer) {
-    if (!node.object) node.object.emplace().first = number_;
+    if (!node.object) node.object.emplace(Node::Object()).first = number_;
     Node::Object& object = *node.object;
     object.probability = std::max(object.probability, ProbabilityBelow(value, pointer));
     if (value.members.empty()) {
@@ -325,7 +325,7 @@ class DocumentMerge::Merger {
   }
 
   void AddList(Node& node, const json::Value& value, const std::string& pointer) {
-    if (!node.list) node.list.emplace().first = number_;
+    if (!node.list) node.list.emplace(Node::List()).first = number_;
     Node::List& list = *node.list;
     if (!list.rules) list.rules = ListRulesAt(schema_, pointer);
     list.probability = std::max(list.probability, ProbabilityBelow(value, pointer));

@@ -354,7 +354,8 @@ Value Filled(const Value& root, const Value& schema, Value record, int depth) {
   if (record.type != Type::kObject || properties == nullptr) return record;
   for (const auto& [key, property] : properties->members) {
     const auto member = std::ranges::find_if(
-        record.members, [&](const json::Member& one) { return one.first == key; });
+        record.members,
+        [&, &wanted = key](const json::Member& one) { return one.first == wanted; });
     if (member == record.members.end()) {
       record.members.emplace_back(key, Value());
     } else {

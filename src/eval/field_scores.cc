@@ -176,13 +176,16 @@ class Scorer {
   void CompareObjects(const Value& right, const Value* written, const std::string& path,
                       bool listed) {
     const bool object = written != nullptr && written->type == Type::kObject;
-    for (const auto& [key, value] : right.members) {
+    for (const json::Member& one : right.members) {
+      const std::string& key = one.first;
       Inside(key, key, [&] {
-        Compare(value, object ? written->Find(key) : nullptr, Joined(path, key), listed);
+        Compare(one.second, object ? written->Find(key) : nullptr, Joined(path, key), listed);
       });
     }
     if (!object) return;
-    for (const auto& [key, value] : written->members) {
+    for (const json::Member& one : written->members) {
+      const std::string& key = one.first;
+      const Value& value = one.second;
       if (right.Find(key) != nullptr || IsNull(&value)) continue;
       ++score_.invented;
       CountWritten(value, listed);

@@ -85,7 +85,7 @@ Status TransformerCuda::ForwardLayers(std::span<const Row> rows, size_t first, s
   if (status.ok()) status = EnqueueEmbedding(all);
   const auto blocks = [&](int layer, Status (TransformerCuda::*run)(const BlockRows&, int)) {
     for (int at = 0; at < all.count && status.ok(); at += most) {
-      status = (this->*run)({std::min(most, all.count - at), positions, all.rows + at,
+      status = (this->*run)({std::min(most, all.count - at), all.positions, all.rows + at,
                              all.x + at * hidden_stride_, all.qkv + at * qkv_stride_},
                             layer);
     }

@@ -316,7 +316,8 @@ Status ModelHost::TryLoad(Entry& entry) {
     limits.progress = [&entry, least = entry.least, weights = entry.weights](double fraction) {
       entry.coming = least - static_cast<int64_t>(fraction * static_cast<double>(weights));
     };
-    if (!WaitForRoom(entry, lock)) return Error{ErrorCode::kInvalid, "the server is shutting down"};
+    if (!WaitForRoom(entry, lock))
+      return Error{ErrorCode::kInvalid, "the server is shutting down", ""};
   }
   return LoadState(*entry.state, limits);
 }

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <iterator>
-#include <ranges>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -254,7 +254,8 @@ std::optional<ApiError> FindAdapter(const ServedModel& model, const json::Value&
   }
   constexpr size_t kMostShown = 20;
   std::string names = json::Quote(model.name());
-  for (const ModelInfo::Adapter& one : model.info().adapters | std::views::take(kMostShown)) {
+  const std::span<const ModelInfo::Adapter> adapters = model.info().adapters;
+  for (const ModelInfo::Adapter& one : adapters.first(std::min(adapters.size(), kMostShown))) {
     names += ", " + json::Quote(one.name);
   }
   return ApiError{.status = 404,

@@ -62,9 +62,10 @@ std::string Signature(const Value& schema, bool optional, int depth) {
   std::string out = "{";
   const Value* required = schema.Find("required");
   for (const auto& [name, property] : properties->members) {
-    const bool needed = required != nullptr && std::ranges::any_of(required->items, [&](auto& one) {
-                          return one.text == name;
-                        });
+    const bool needed =
+        required != nullptr && std::ranges::any_of(required->items, [&, &wanted = name](auto& one) {
+          return one.text == wanted;
+        });
     if (out.size() > 1) out += ", ";
     out += json::Quote(name) + ": " + Signature(property, !needed, depth + 1);
   }

@@ -74,8 +74,9 @@ class RecyclingFollower : public DraftSession {
   }
 
   void SeeLogits(const DraftAnswer& answer) override {
-    const auto& [cursor, token, logits, mask, at, visited] = answer;
-    if (!visited) return;
+    const std::span<const float> logits = answer.logits;
+    const auto* const mask = answer.mask;
+    if (!answer.visited) return;
     if (mask != nullptr ? mask->count() > kMostRead : logits.size() > size_t{4} * kMostRead) return;
     std::array<std::pair<float, TokenId>, kNeighbours> best;
     best.fill({-3.4e38f, kNoToken});
@@ -95,7 +96,7 @@ class RecyclingFollower : public DraftSession {
         }
       }
     }
-    TokenRow* row = table_.At(owner_, token);
+    TokenRow* row = table_.At(owner_, answer.token);
     if (row == nullptr) return;
     // What a mask hid may be likely where another one does not.
     std::array<TokenId, kNeighbours> next;

@@ -124,8 +124,7 @@ ForcedPhrases::ForcedPhrases(std::vector<std::string> phrases, bool ordered, For
     : phrases_(std::move(phrases)), ordered_(ordered), where_(where), spell_(std::move(spell)) {
   if (!ordered_) {
     std::ranges::sort(phrases_);
-    const auto twice = std::ranges::unique(phrases_);
-    phrases_.erase(twice.begin(), twice.end());
+    phrases_.erase(std::unique(phrases_.begin(), phrases_.end()), phrases_.end());
   }
   for (const std::string& phrase : phrases_) {
     std::vector<int>& within = tokens_within_.emplace_back(phrase.size() + 1, 0);

@@ -28,7 +28,8 @@ Error WrongSearch(std::string place, std::string message) {
 Status CheckArguments(const SearchOptions& o, const SearchStrategy& strategy) {
   for (const auto& [name, value] : o.arguments) {
     const auto found = std::ranges::find_if(
-        strategy.arguments, [&](const SearchArgument& one) { return name == one.name; });
+        strategy.arguments,
+        [&, &wanted = name](const SearchArgument& one) { return wanted == one.name; });
     if (found == strategy.arguments.end()) {
       std::string names;
       for (const SearchArgument& one : strategy.arguments) {

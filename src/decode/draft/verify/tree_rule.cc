@@ -70,7 +70,7 @@ Result<int> TreeRule::Add(int of_tree, bool whole, const Laws& laws) {
     tokens.push_back(tree_->nodes[static_cast<size_t>(draft)].token);
   }
   std::ranges::sort(tokens);
-  tokens.erase(std::ranges::unique(tokens).begin(), tokens.end());
+  tokens.erase(std::unique(tokens.begin(), tokens.end()), tokens.end());
   Node node;
   node.target.assign(tokens.size(), 0);
   node.draft.assign(tokens.size(), 0);

@@ -163,6 +163,10 @@ void CollectBindings(const Node* body, Scope& scope);
 
 // Decorators of a function or class, without "@"; whether it still is what it is written as behind
 // one; whether it has one of that name.
+// `match [a]:` with one case below it is read as `match[a]: case[b]`, with an annotation on the
+// next line. The node of the case; nullptr: the assignment is one.
+const Node* MisreadCase(const Node* assignment);
+
 std::vector<std::string_view> DecoratorsOf(const Node* definition);
 bool HarmlessName(std::string_view decorator);
 bool Decorated(const Node* definition, std::string_view with);

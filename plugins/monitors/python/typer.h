@@ -101,6 +101,8 @@ class Typer {
   Type TypeOfReceiver(const Node* method, const Node* parameter);
   Type TypeOfSuper(const Node* call);
   Type TypeOfOwnAttribute(Class& c, std::string_view name);
+  bool AsksForVersion(const Node* condition) const;
+  bool LeftByVersion(const Node* block, const Node* below) const;
   std::optional<Names> NamesOfReceiver(const Type& type, const Node* attribute);
   bool IsReceiver(const Node* object) const { return receivers_.contains(object); }
   Type TypeOfCaught(const Node* pattern);

@@ -177,6 +177,56 @@ Type Typer::WithOverrides(const Type& of, std::string_view name, Type type) {
   }
   return Either(std::move(types));
 }
+// Sorts the names, and adds those that may stand there and that no list proposes: of a class of the
+// text that the object may also be of, x.dive() if isinstance(x, Swims) else ..., and of other
+// versions of the library.
+void Typer::AddHidden(const std::vector<Type>& parts, Names& result) {
+  std::unordered_set<std::string> unoffered;
+  std::vector<std::string> more;
+  const bool goes_on = unfinished_ || (place_ && place_->line_open);
+  Module& program = world_.program();
+  for (const Type& part : parts) {
+    world_.Unoffered(part, unoffered);
+    if (!goes_on) continue;
+    if (part.is(TK::kModule)) {
+      AddOldNames(part.module->name, more);
+      continue;
+    }
+    world_.Walk(part, [&](Class& c, const Substitution& with) {
+      (void)with;
+      if (c.module->stub) AddOldNames(c.module->name + ":" + c.name, more);
+      return false;
+    });
+    if (!part.is(TK::kInstance) || TakesNoAttributes(*part.cls)) continue;
+    for (const auto& [name, bindings] : program.scope.names) {
+      Work::Step();
+      for (const Binding& binding : bindings) {
+        if (binding.kind != Binding::Kind::kClass) continue;
+        Class& other = *world_.ClassOf(binding.node, program);
+        for (const auto& [member, of] : other.scope.names) more.push_back(member);
+        const auto& set = world_.SetOnSelf(other);
+        more.insert(more.end(), set.begin(), set.end());
+      }
+    }
+  }
+  std::vector<std::string>& names = result.names;
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  std::erase_if(more, [&](const std::string& name) {
+    return name == kPlaceName || std::ranges::binary_search(names, name);
+  });
+  std::sort(more.begin(), more.end());
+  more.erase(std::unique(more.begin(), more.end()), more.end());
+  for (const std::string& name : unoffered) {
+    if (std::ranges::binary_search(names, name)) result.hidden.push_back(name);
+  }
+  result.hidden.insert(result.hidden.end(), more.begin(), more.end());
+  std::sort(result.hidden.begin(), result.hidden.end());
+  const auto middle = static_cast<std::ptrdiff_t>(names.size());
+  names.insert(names.end(), more.begin(), more.end());
+  std::inplace_merge(names.begin(), names.begin() + middle, names.end());
+}
+
 
 // Whether another file of the repository assigns to the member of a module.
 bool Typer::PatchedElsewhere(const Module& module, const std::string& name) {

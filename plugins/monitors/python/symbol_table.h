@@ -121,6 +121,8 @@ struct Module {
   Scope scope;
   std::unordered_set<std::string> submodules;
   std::unordered_set<std::string> unlisted;  // names that it has and its stub leaves out
+  // Of a stub: see Unoffered; nullptr: not looked at yet.
+  std::unique_ptr<std::unordered_set<std::string>> unoffered;
   std::unordered_map<const Node*, std::unique_ptr<Class>> classes;
   std::unordered_map<std::string, std::unique_ptr<Tree>> quoted;  // of annotations that are strings
   std::unique_ptr<Changes> changes;                               // see ChangesOf
@@ -161,15 +163,21 @@ Type Substitute(const Type& type, const Substitution& with, const Type& self);
 // Names that a scope binds: a module's, a class's body, a function.
 void CollectBindings(const Node* body, Scope& scope);
 
-// Decorators of a function or class, without "@"; whether it still is what it is written as behind
-// one; whether it has one of that name.
 // `match [a]:` with one case below it is read as `match[a]: case[b]`, with an annotation on the
 // next line. The node of the case; nullptr: the assignment is one.
 const Node* MisreadCase(const Node* assignment);
 
+// Decorators of a function or class, without "@"; whether it still is what it is written as behind
+// one; whether it has one of that name.
 std::vector<std::string_view> DecoratorsOf(const Node* definition);
 bool HarmlessName(std::string_view decorator);
 bool Decorated(const Node* definition, std::string_view with);
+
+// Names that a module ("sys"), or a class ("builtins:dict"), had in another version (old_names.cc).
+void AddOldNames(std::string_view owner, std::vector<std::string>& names);
+
+// Whether objects take no attributes but those that the class has: str, list.
+bool TakesNoAttributes(const Class& c);
 
 // The arguments of list[int] or Dict[str, int].
 std::vector<const Node*> TypeArguments(const Node* node);
@@ -217,6 +225,8 @@ class SymbolTable {
   Type Awaited(const Type& callee);
   // The names behind the point; nullopt: not known.
   std::optional<std::vector<std::string>> NamesOf(const Type& type);
+  // Of these names those that no list proposes (offered.cc).
+  void Unoffered(const Type& type, std::unordered_set<std::string>& names);
   // Those that `from x import *` binds, sorted; nullopt: not known.
   std::optional<std::vector<std::string>> NamesBehindStar(const Binding& star);
   // The names that an import may have behind `module.`; nullopt: not known.

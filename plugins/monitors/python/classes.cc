@@ -204,6 +204,7 @@ void SymbolTable::ReadHead(Class& c) {
     }
   }
   c.variables = generic.empty() ? std::move(seen) : std::move(generic);
+  if (!c.dynamic && ClassHandedOver(c)) c.open = c.dynamic = true;
   const bool object = c.name == "object" && c.module->name == "builtins";
   if (!object) {
     if (Class* root = Builtin("object")) {

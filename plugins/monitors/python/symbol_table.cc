@@ -124,6 +124,7 @@ void SymbolTable::Forget() noexcept {
     module->derived.reset();
     module->classes.clear();
   }
+  handing_over_ = false;
   depth_ = 0;
 }
 

@@ -249,6 +249,9 @@ class SymbolTable {
   const ClassesBelow& Below(Class& c);
   // Whether the text imports a module that is not found.
   bool ImportsUnknown();
+  // Whether a module of the text gets members from elsewhere: by a call that it is an argument of,
+  // or by a statement before `to` that calls a module that is not found.
+  bool ModuleExtended(std::string_view name, uint32_t to);
   // What the files of the repository assign to; nothing where there is no repository.
   const Patches& PatchesOfRepository();
   // The type as seen as the class above it of that name in typing or builtins.
@@ -262,6 +265,13 @@ class SymbolTable {
   void SolveCall(const Node* function, bool bound, Module& module, const std::vector<Type>& given,
                  Substitution& with);
   bool MayBeSet(Class& c, const std::string& name);
+  // Whether a name is an argument of a call that may give its object members by computed names: of
+  // a function of a module that is not found, or of one whose text does (handed_over.cc).
+  bool HandedOver(Module& module, std::string_view name, size_t from, size_t to, int depth = 0);
+  bool ClassHandedOver(Class& c);
+  bool GivesMembers(Module& module, const Node* call, const Node* argument, int depth);
+  bool FunctionGives(const Type& function, size_t position, std::string_view keyword, int depth);
+  bool Called(Module& module, const Node* function, Type& callee, int depth);
   Type Made(Class& c, int count, const std::vector<Type>& given);
   std::string Absolute(const Binding& import, const Module& from) const;
   bool HiddenByNeighbour(const std::string& module, const Module& from) const;
@@ -296,6 +306,7 @@ class SymbolTable {
   std::unordered_map<const Class*, ClassesBelow> below_;
   std::optional<Patches> patches_;
   mutable std::unordered_map<std::string, bool> hidden_;  // see HiddenByNeighbour
+  bool handing_over_ = false;                             // see ClassHandedOver
   int depth_ = 0;
 };
 

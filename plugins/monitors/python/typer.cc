@@ -675,6 +675,8 @@ std::optional<Names> Typer::NamesFor(const Node* attribute) {
     const Changes& changes = world_.ChangesOf(world_.program());
     const std::string& name = type.module->name;
     if (changes.patched.contains(name) || changes.given.contains(name)) return std::nullopt;
+    if (object->is(K::k_identifier) && world_.ModuleExtended(object->text(), object->start))
+      return std::nullopt;
   }
   if (MayBeOther(attribute, parts)) return std::nullopt;
   auto names = world_.NamesOf(type);

@@ -68,7 +68,8 @@ namespace {
 
 // A change without a range.
 bool IsWhole(const LspJson& change) {
-  return change.is_object() && LspAt(change, "range").is_null() && LspAt(change, "text").is_string();
+  return change.is_object() && LspAt(change, "range").is_null() &&
+         LspAt(change, "text").is_string();
 }
 
 }  // namespace

@@ -29,9 +29,9 @@ std::string PathOfUri(const std::string& uri);
 struct LspDocument {
   std::string text;
   std::string language;
-  uint64_t used = 0;                // the latest has the greatest
-  std::optional<int64_t> version;   // that the client gave it last
-  std::string lost;                 // why it is not what the editor shows; empty: it is
+  uint64_t used = 0;               // the latest has the greatest
+  std::optional<int64_t> version;  // that the client gave it last
+  std::string lost;                // why it is not what the editor shows; empty: it is
 };
 
 class LspDocuments {

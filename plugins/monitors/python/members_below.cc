@@ -92,26 +92,44 @@ bool Typer::IsBare(const Class& c) {
   return c.module->name == "logging" && c.name == "Logger" && world_.PatchesOfRepository().loggers;
 }
 
+// self.server: an object of the library that a class above has. Who makes it may give it members
+// further down.
+bool Typer::IsShared(const Node* object, const Class& c) {
+  if (!c.module->stub || TakesNoAttributes(c) || !object->is(K::k_attribute)) return false;
+  const Node* self = object->at(F::k_object);
+  const Node* name = object->at(F::k_attribute);
+  if (self == nullptr || name == nullptr || !self->is(K::k_identifier)) return false;
+  const Node* around = ClassOfReceiver(object, self->text());
+  if (around == nullptr) return false;
+  Class& own = *world_.ClassOf(around, world_.program());
+  const std::string key(name->text());
+  return !own.scope.names.contains(key) &&
+         (!world_.SetOnSelf(own).contains(key) || !own.stored.contains(key));
+}
+
 // Whether an object may be one of a class that cannot be seen here.
 bool Typer::MayBeOther(const Node* attribute, const std::vector<Type>& parts) {
   if (IsSuper(attribute->at(F::k_object))) return false;
   const bool goes_on = unfinished_ || (place_ && place_->line_open);
+  const bool later = unfinished_ && (attribute->Enclosing(K::k_function_definition) != nullptr ||
+                                     attribute->Enclosing(K::k_lambda) != nullptr);
   for (const Type& part : parts) {
+    // map_imperatively(User, table), further down.
+    if (later && part.is(TK::kClass) && part.cls->module == &world_.program() &&
+        world_.ImportsUnknown() && !world_.Derives(*part.cls, "enum", "Enum")) {
+      return true;
+    }
     if (!part.is(TK::kInstance)) continue;
     Class& c = *part.cls;
     world_.ReadHead(c);
-    if (IsBare(c)) return true;
+    if (IsBare(c) || (later && IsShared(attribute->at(F::k_object), c))) return true;
     // x.name if isinstance(x, A) else ...: what an abstract class stands for may be anything.
     const bool stream = c.name == "IO" || c.name == "TextIO" || c.name == "BinaryIO";
     const bool any =
         c.protocol || (c.module->stub && c.module->name == "typing" && !stream && c.is_abstract);
     if (goes_on && any) return true;
     // A class below it may be declared further down, if the function runs later.
-    if (unfinished_ && c.module == &world_.program() && !world_.Derives(c, "enum", "Enum") &&
-        (attribute->Enclosing(K::k_function_definition) != nullptr ||
-         attribute->Enclosing(K::k_lambda) != nullptr)) {
-      return true;
-    }
+    if (later && c.module == &world_.program() && !world_.Derives(c, "enum", "Enum")) return true;
   }
   return false;
 }
@@ -159,24 +177,6 @@ bool Typer::AddBelow(const Node* object, const std::vector<Type>& parts,
   return true;
 }
 
-// The type of a member, and what classes below declare it as.
-Type Typer::WithOverrides(const Type& of, std::string_view name, Type type) {
-  if (!type.known() || !of.is(TK::kInstance) || IsBuiltIn(*of.cls)) return type;
-  const ClassesBelow& below = world_.Below(*of.cls);
-  if (below.classes.empty()) return type;
-  if (!below.all) return {};
-  const std::string key(name);
-  std::vector<Type> types = {std::move(type)};
-  for (Class* one : below.classes) {
-    Work::Step();
-    (void)world_.SetOnSelf(*one);
-    if (!one->scope.names.contains(key) && !one->stored.contains(key)) continue;
-    Type own = world_.Attribute({.kind = TK::kInstance, .cls = one}, name);
-    if (!own.known()) return {};
-    types.push_back(std::move(own));
-  }
-  return Either(std::move(types));
-}
 // Sorts the names, and adds those that may stand there and that no list proposes: of a class of the
 // text that the object may also be of, x.dive() if isinstance(x, Swims) else ..., and of other
 // versions of the library.
@@ -227,6 +227,24 @@ void Typer::AddHidden(const std::vector<Type>& parts, Names& result) {
   std::inplace_merge(names.begin(), names.begin() + middle, names.end());
 }
 
+// The type of a member, and what classes below declare it as.
+Type Typer::WithOverrides(const Type& of, std::string_view name, Type type) {
+  if (!type.known() || !of.is(TK::kInstance) || IsBuiltIn(*of.cls)) return type;
+  const ClassesBelow& below = world_.Below(*of.cls);
+  if (below.classes.empty()) return type;
+  if (!below.all) return {};
+  const std::string key(name);
+  std::vector<Type> types = {std::move(type)};
+  for (Class* one : below.classes) {
+    Work::Step();
+    (void)world_.SetOnSelf(*one);
+    if (!one->scope.names.contains(key) && !one->stored.contains(key)) continue;
+    Type own = world_.Attribute({.kind = TK::kInstance, .cls = one}, name);
+    if (!own.known()) return {};
+    types.push_back(std::move(own));
+  }
+  return Either(std::move(types));
+}
 
 // Whether another file of the repository assigns to the member of a module.
 bool Typer::PatchedElsewhere(const Module& module, const std::string& name) {

@@ -80,6 +80,7 @@ class Typer {
   void AddHidden(const std::vector<Type>& parts, Names& result);
   bool MayBeOther(const Node* attribute, const std::vector<Type>& parts);
   bool IsBare(const Class& c);
+  bool IsShared(const Node* object, const Class& c);
   bool PatchedElsewhere(const Module& module, const std::string& name);
   bool MayBeOfClassBelow(const Node* object);
   bool Overridden(const Node* member);
@@ -100,13 +101,13 @@ class Typer {
   bool ToldApart(const Node* object) const;
   bool Overlooked(const Node* attribute) const;
   bool GuardedAbove(const Node* node, bool module) const;
+  bool AsksForVersion(const Node* condition) const;
+  bool LeftByVersion(const Node* block, const Node* below) const;
   size_t ScopeStart(const Node* name);
   // self, cls and super() in a method, and what they have (receivers.cc).
   Type TypeOfReceiver(const Node* method, const Node* parameter);
   Type TypeOfSuper(const Node* call);
   Type TypeOfOwnAttribute(Class& c, std::string_view name);
-  bool AsksForVersion(const Node* condition) const;
-  bool LeftByVersion(const Node* block, const Node* below) const;
   std::optional<Names> NamesOfReceiver(const Type& type, const Node* attribute);
   bool IsReceiver(const Node* object) const { return receivers_.contains(object); }
   Type TypeOfCaught(const Node* pattern);
@@ -125,8 +126,8 @@ class Typer {
   SymbolTable& world_;
   bool unfinished_;
   std::optional<WrittenPlace> place_;
-  std::unordered_set<const Node*> receivers_;  // uses of self and cls
   bool only_written_ = false;                  // see Names::only_written
+  std::unordered_set<const Node*> receivers_;  // uses of self and cls
   std::unordered_map<const Node*, Type> known_;
   std::unordered_map<const Node*, std::unique_ptr<Scope>> scopes_;
   int depth_ = 0;

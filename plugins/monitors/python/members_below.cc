@@ -209,6 +209,12 @@ void Typer::AddHidden(const std::vector<Type>& parts, Names& result) {
       }
     }
   }
+  // A statement hardly begins with what every object has: cart.__class__.
+  Class* const object = world_.Builtin("object");
+  if (result.only_written && object != nullptr &&
+      std::ranges::all_of(parts, [](const Type& one) { return one.is(TK::kInstance); })) {
+    for (const auto& [name, bindings] : object->scope.names) unoffered.insert(name);
+  }
   std::vector<std::string>& names = result.names;
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());

@@ -98,6 +98,7 @@ void SymbolTable::Unoffered(const Type& type, std::unordered_set<std::string>& n
       if (!module.stub) continue;
       if (module.unoffered == nullptr) {
         module.unoffered = std::make_unique<std::unordered_set<std::string>>();
+        module.unoffered->insert("__init__");  // the file of a package
         for (const auto& [name, bindings] : module.scope.names) {
           if (!OfferedByModule(module, name, bindings)) module.unoffered->insert(name);
         }

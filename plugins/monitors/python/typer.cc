@@ -489,18 +489,26 @@ Type Typer::OfParameter(const Node* use, const std::string& name, const Node* fu
   return annotation == nullptr ? Narrowed(use, name, function, 0) : given;
 }
 
+// Whether what follows may give the name another meaning.
+bool Typer::MayBeRenamed(const Node* use, const std::string& name) {
+  if (!unfinished_ && (!place_ || !place_->line_open)) return false;
+  const bool before = only_written_;
+  const bool doubtful = MayBeBoundBehind(use);
+  // print(json.title() for json in all): that a variable is bound so is not expected.
+  const auto& names = world_.program().scope.names;
+  const auto bound = names.find(name);
+  const bool imported = bound != names.end() && std::ranges::all_of(bound->second, [](auto& b) {
+                          return b.kind == Binding::Kind::kImport;
+                        });
+  only_written_ = before || (only_written_ && imported);
+  return doubtful;
+}
+
 Type Typer::TypeOfName(const Node* use) {
   const std::string name(use->text());
   Module& program = world_.program();
   bool in_function = false;
-  const bool before = only_written_;
-  const bool doubtful = (unfinished_ || (place_ && place_->line_open)) && MayBeBoundBehind(use);
-  // print(json.title() for json in all): that a variable is bound so is not expected.
-  const auto imported = program.scope.names.find(name);
-  only_written_ = before || (only_written_ && imported != program.scope.names.end() &&
-                             std::ranges::all_of(imported->second, [](const Binding& b) {
-                               return b.kind == Binding::Kind::kImport;
-                             }));
+  const bool doubtful = MayBeRenamed(use, name);
   const bool renamed = doubtful && !LikeAClass(name);
   for (const Node* up = use->parent; up != nullptr; up = up->parent) {
     Work::Step();

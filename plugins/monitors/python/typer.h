@@ -119,6 +119,7 @@ class Typer {
   Target TargetOf(const Node* attribute) const;
   bool Assigned(const Node* attribute) const { return TargetOf(attribute) != Target::kNo; }
   bool MayBeBoundBehind(const Node* use);
+  bool MayBeRenamed(const Node* use, const std::string& name);
   bool MayTakeGenerator(const Node* call);
   bool TakesNoGenerator(const Type& type, bool printed);
   void CheckNames(std::vector<Refusal>& refusals);

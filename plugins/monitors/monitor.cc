@@ -100,6 +100,23 @@ Verdict TextState::AskOne(const Monitor& monitor, const Cursor& cursor) {
   return verdict;
 }
 
+void TextState::Fit(Verdict& verdict) const {
+  if (verdict.names == nullptr) return;
+  const Completions& names = *verdict.names;
+  if (!set_->written_) {
+    if (names.only_written) verdict.names = nullptr;
+    return;
+  }
+  if (!names.private_free && names.hidden.empty()) return;
+  auto proposed = std::make_shared<Completions>(names);
+  std::erase_if(proposed->names, [&](const std::string& name) {
+    return std::ranges::binary_search(names.hidden, name);
+  });
+  proposed->private_unknown = names.private_free;
+  proposed->private_free = false;
+  verdict.names = std::move(proposed);
+}
+
 TextState::Answer TextState::Ask(char next) {
   if (text_->size() > kMostBytes || text_->size() < asked_from_) return {};
   const Cursor cursor{.text = *text_, .suffix = *suffix_, .scan = &scan_, .next = next};
@@ -112,6 +129,7 @@ TextState::Answer TextState::Ask(char next) {
     ++counts.points;
     set_->analysis_->unparsed = false;
     Answer answer{AskOne(*monitor, cursor), monitor->name()};
+    Fit(answer.verdict);
     unparsed = set_->analysis_->unparsed;
     counts.trigger_seconds +=
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -245,7 +263,7 @@ bool TextState::Add(char c, Refusal* refusal) {
     }
   }
   // A name may be written with escapes (Java, TypeScript), which are not followed.
-  if (c == '\\' && set_->escapes_ && set_->language() != Language::kPython) names_ = nullptr;
+  if (c == '\\' && !set_->written_ && set_->language() != Language::kPython) names_ = nullptr;
   if (names_ != nullptr) {
     const std::string_view so_far = std::string_view(*text_).substr(text_->size() - written_);
     const auto& names = names_->names;

@@ -43,6 +43,14 @@ struct Completions {
   bool private_free = false;
   // Names that begin with a small letter are not judged: packages, which may come from anywhere.
   bool lower_free = false;
+  // Of `names`, sorted: they may stand there, but nothing proposes them. A text that is written has
+  // not got them, nor private names that are not known.
+  std::vector<std::string> hidden;
+  // Another name may stand there for what may follow, but hardly does: x.new = 1,
+  // print(x.a for x in all). Only a text that is written is held to these names.
+  bool only_written = false;
+  // In a text that is written: there may be further names that begin with "_".
+  bool private_unknown = false;
   // Whether a name that begins with this byte is judged.
   bool Judges(char first) const {
     return !(private_free && first == '_') && !(lower_free && first >= 'a' && first <= 'z');
@@ -227,6 +235,8 @@ class TextState {
   void Rest(bool unparsed);
   // What the first monitor that knows something says of the next byte.
   Answer Ask(char next);
+  // The names of an answer, for a text that is read or written.
+  void Fit(Verdict& verdict) const;
   // One monitor's answer, within the limits.
   Verdict AskOne(const Monitor& monitor, const Cursor& cursor);
   // Another question to one, within the limits.
@@ -256,9 +266,10 @@ class MonitorSet {
   // What a finished text still lacks: the first refusal, in the order of the text.
   std::optional<Refusal> Finish(std::string_view text);
   std::optional<Refusal> FinishStrict(std::string_view text);
-  // Texts are written under the monitors: an escape does not spell a name (Java, TypeScript). In a
-  // text that is read, a name with an escape is not judged.
-  void RefuseEscapes() { escapes_ = false; }
+  // Texts are written under the monitors: an escape does not spell a name (Java, TypeScript), and
+  // what may be written is what a list would propose. In a text that is read, a name with an escape
+  // is not judged, and neither is one that what follows may make right.
+  void TextsAreWritten() { written_ = true; }
   Language language() const { return language_; }
   MonitorCounts& counts() { return counts_; }
   const MonitorLimits& limits() const { return limits_; }
@@ -271,7 +282,7 @@ class MonitorSet {
       : language_(language), limits_(limits) {}
   std::optional<Refusal> FinishWith(std::string_view text, bool strict);
   Language language_;
-  bool escapes_ = true;
+  bool written_ = false;
   MonitorLimits limits_;
   std::vector<std::unique_ptr<Monitor>> monitors_;
   std::vector<std::string> names_;

@@ -102,7 +102,8 @@ namespace pawl::monitors {
   X(explicit_constructor_invocation) X(type_bound) X(annotation_type_element_declaration) \
   X(record_pattern_body) X(record_pattern_component) X(resource_specification) X(array_initializer) \
   X(try_with_resources_statement) X(guard) X(case_clause) X(case_pattern) X(type_alias_statement) \
-  X(elif_clause) X(member_type) X(print_statement) X(exec_statement)
+  X(elif_clause) X(member_type) X(print_statement) X(exec_statement) X(class_pattern) \
+  X(keyword_pattern)
 // clang-format on
 
 enum class Kind : uint16_t {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <tuple>
 
 namespace pawl::cli {
 
@@ -28,10 +29,14 @@ std::optional<monitors::Language> LanguageOf(const LspDocument& document, const 
   return named ? named : monitors::LanguageOfFile(uri);
 }
 
-void LspDocuments::Open(const std::string& uri, std::string language, std::string text) {
+void LspDocuments::Open(const std::string& uri, std::string language, std::string text,
+                        std::optional<int64_t> version) {
   Close(uri);
   bytes_ += text.size();
-  documents_[uri] = {.text = std::move(text), .language = std::move(language), .used = ++uses_};
+  documents_[uri] = {.text = std::move(text),
+                     .language = std::move(language),
+                     .used = ++uses_,
+                     .version = version};
   MakeRoom(uri);
 }
 
@@ -59,38 +64,79 @@ void LspDocuments::MakeRoom(const std::string& kept) {
   }
 }
 
-void LspDocuments::Apply(std::string& text, const LspJson& change, std::string* problem) const {
+namespace {
+
+// A change without a range.
+bool IsWhole(const LspJson& change) {
+  return change.is_object() && LspAt(change, "range").is_null() &&
+         LspAt(change, "text").is_string();
+}
+
+}  // namespace
+
+void LspDocuments::Apply(std::string& text, const LspJson& change, bool lost,
+                         std::string* problem) const {
   const LspJson& with = LspAt(change, "text");
   if (!with.is_string()) {
-    *problem = "contentChanges: text must be a string";
+    *problem = "text must be a string";
     return;
   }
   const auto& replacement = with.get_ref<const std::string&>();
-  const LspJson& range = LspAt(change, "range");
-  if (range.is_null()) {
-    text = replacement;
-  } else if (const auto bytes = Bytes(text, range, problem)) {
-    text.replace(bytes->first, bytes->second - bytes->first, replacement);
+  const bool whole = LspAt(change, "range").is_null();
+  if (!whole && lost) {
+    *problem = "the whole text has to come first, since an earlier change was not valid";
+    return;
   }
-  if (text.size() > kMostOfOne) {
-    *problem = fmt::format("the document has {} bytes; the limit is {}", text.size(), kMostOfOne);
+  size_t from = 0, to = text.size();
+  if (!whole) {
+    const auto bytes = Bytes(text, LspAt(change, "range"), problem);
+    if (!bytes) return;
+    std::tie(from, to) = *bytes;
   }
+  const size_t size = text.size() - (to - from) + replacement.size();
+  if (size > kMostOfOne) {
+    *problem = fmt::format("the document has {} bytes; the limit is {}", size, kMostOfOne);
+    return;
+  }
+  text.replace(from, to - from, replacement);
 }
 
-void LspDocuments::Change(const std::string& uri, const LspJson& changes, std::string* problem) {
+void LspDocuments::Change(const std::string& uri, const LspJson& version, const LspJson& changes,
+                          std::string* problem) {
   LspDocument* const document = Find(uri);
   if (document == nullptr) {
     *problem = "no such document is open";
     return;
   }
-  bytes_ -= document->text.size();
-  if (!changes.is_array()) *problem = "contentChanges must be a list";
-  for (size_t i = 0; problem->empty() && i < changes.size(); ++i) {
-    Apply(document->text, changes[i], problem);
+  if (!version.is_null() && !version.is_number_integer()) {
+    *problem = "textDocument.version must be a whole number";
+  } else if (version.is_number_integer() && document->version &&
+             version.get<int64_t>() < *document->version) {
+    // What came late is in the text already, or never was.
+    *problem = fmt::format("version {} is older than {}; not applied", version.get<int64_t>(),
+                           *document->version);
+    return;
   }
-  bytes_ += document->text.size();
-  if (problem->empty()) return MakeRoom(uri);
-  Close(uri);
+  if (problem->empty() && !changes.is_array()) *problem = "contentChanges must be a list";
+  // A whole text makes the changes before it, and what was lost, irrelevant.
+  size_t first = changes.is_array() ? changes.size() : 0;
+  while (first > 0 && !IsWhole(changes[first - 1])) --first;
+  const bool lost = !document->lost.empty() && first == 0;
+  std::string text = first > 0 || document->text.empty() ? std::string() : document->text;
+  for (size_t i = first > 0 ? first - 1 : 0; problem->empty() && i < changes.size(); ++i) {
+    Apply(text, changes[i], lost, problem);
+    if (!problem->empty()) *problem = fmt::format("contentChanges[{}]: {}", i, *problem);
+  }
+  if (!problem->empty()) {
+    document->lost = *problem;
+    return;
+  }
+  if (changes.empty()) return;
+  bytes_ += text.size() - document->text.size();
+  document->text = std::move(text);
+  document->lost.clear();
+  if (version.is_number_integer()) document->version = version.get<int64_t>();
+  MakeRoom(uri);
 }
 
 std::optional<size_t> LspDocuments::Byte(const std::string& text, const LspJson& position,
@@ -112,7 +158,7 @@ std::optional<std::pair<size_t, size_t>> LspDocuments::Bytes(const std::string& 
   const std::optional<size_t> to =
       from ? Byte(text, LspAt(range, "end"), "range.end", problem) : std::nullopt;
   if (!to) return std::nullopt;
-  return std::pair(*from, std::max(*from, *to));
+  return std::pair(std::min(*from, *to), std::max(*from, *to));
 }
 
 LspJson LspDocuments::Range(const std::string& text, size_t from, size_t to) const {

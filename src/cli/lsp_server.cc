@@ -230,7 +230,10 @@ void EditorServer::Opened(const LspJson& document) {
   if (uri.empty() || !LspAt(document, "text").is_string()) {
     return Log(kLogError, "textDocument/didOpen: uri and text must be strings");
   }
-  documents_.Open(uri, LspText(document, "languageId"), LspText(document, "text"));
+  const LspJson& version = LspAt(document, "version");
+  documents_.Open(
+      uri, LspText(document, "languageId"), LspText(document, "text"),
+      version.is_number_integer() ? std::optional(version.get<int64_t>()) : std::nullopt);
   const LspDocument* const opened = documents_.Find(uri);
   // The language server reads while no one waits for it.
   const std::optional<monitors::Language> language =
@@ -241,9 +244,10 @@ void EditorServer::Opened(const LspJson& document) {
 
 void EditorServer::Changed(const std::string& uri, const LspJson& p) {
   std::string problem;
-  documents_.Change(uri, LspAt(p, "contentChanges"), &problem);
+  documents_.Change(uri, LspAt(LspAt(p, "textDocument"), "version"), LspAt(p, "contentChanges"),
+                    &problem);
   // Nothing answers a notification.
-  if (!problem.empty()) Log(kLogError, "textDocument/didChange: " + problem + "; closed: " + uri);
+  if (!problem.empty()) Log(kLogError, "textDocument/didChange: " + problem + ": " + uri);
 }
 
 void EditorServer::FilesChanged(const LspJson& changes) {
@@ -260,6 +264,12 @@ Result<EditorServer::Place> EditorServer::PlaceAt(const std::string& uri, const 
   place.document = documents_.Find(uri);
   if (place.document == nullptr)
     return Error{ErrorCode::kInvalid, "no such document is open: " + uri, ""};
+  if (!place.document->lost.empty()) {
+    return Error{ErrorCode::kInvalid,
+                 "what the editor shows is not known: didChange was not valid (" +
+                     place.document->lost + "); send the whole text: " + uri,
+                 ""};
+  }
   const std::string& text = place.document->text;
   std::string problem;
   const std::optional<size_t> cursor =

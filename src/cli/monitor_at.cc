@@ -1,10 +1,11 @@
 // The same question that a list of an editor asks (src/completion/name_list.h), without a model, so
-// the names come in the order of the alphabet.
+// the names come in the order of the alphabet; in Python those that begin with "_" come last.
 #ifdef PAWL_HAVE_MONITORS
 #include "src/cli/monitor_at.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <utility>
 
@@ -92,8 +93,10 @@ Result<nlohmann::ordered_json> PrintNamesAt(const std::string& file, const std::
   request.cache = MonitorFlags::CacheFolder();
   request.java_home = MonitorFlags::JavaHome();
   request.monitors = flags.monitors;
-  const Result<completion::PlaceNames> place = planner.NamesAt(request);
+  Result<completion::PlaceNames> place = planner.NamesAt(request);
   if (!place.ok()) return InFile("--" + place.error().place, place.error());
+  if (language == monitors::Language::kPython)
+    std::ranges::stable_sort(place->names, {}, completion::PrivacyOf);
   const std::string count =
       fmt::format("{} {}", place->names.size(), place->names.size() == 1 ? "name" : "names");
   std::string head = count;

@@ -101,7 +101,7 @@ void NameTokens::AddText(std::string_view text, Bits& bits) const {
 MonitorHost::MonitorHost(std::unique_ptr<monitors::MonitorSet> set,
                          std::shared_ptr<const Vocabulary> vocabulary)
     : set_(std::move(set)), vocabulary_(std::move(vocabulary)), tokens_(*vocabulary_) {
-  if (set_ != nullptr) set_->RefuseEscapes();
+  if (set_ != nullptr) set_->TextsAreWritten();
 }
 
 monitors::MonitorCounts MonitorHost::counts() {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <optional>
 #include <set>
 #include <utility>
@@ -81,6 +82,11 @@ std::vector<std::string> NamesOfText(std::string_view prefix, std::string_view s
   return {names.begin(), names.end()};
 }
 
+int PrivacyOf(std::string_view name) {
+  if (!name.starts_with('_')) return 0;
+  return name.starts_with("__") && name.ends_with("__") ? 2 : 1;
+}
+
 Result<PlaceNames> CompletionPlanner::NamesAt(const CompletionRequest& request) {
   Result<std::shared_ptr<MonitorHost>> host = HostOf(request);
   if (!host.ok()) return host.error();
@@ -120,7 +126,7 @@ Result<PlaceNames> CompletionPlanner::NamesAt(const CompletionRequest& request) 
     }
     place.limits = set.analysis().Limits();
   }
-  if (known != nullptr && known->private_free && begun.starts_with('_')) {
+  if (known != nullptr && known->private_unknown && begun.starts_with('_')) {
     place.why = "names that begin with _ are not in the stubs";
     known = nullptr;
   }
@@ -135,6 +141,11 @@ Result<PlaceNames> CompletionPlanner::NamesAt(const CompletionRequest& request) 
   const std::vector<std::string>& from = known != nullptr ? known->names : words;
   auto name = std::ranges::lower_bound(from, begun);
   for (; name != from.end() && name->starts_with(begun); ++name) place.names.push_back(*name);
+  if (known != nullptr && place.names.empty() && !begun.empty()) {
+    // Who has begun such a name means it.
+    std::ranges::copy_if(known->hidden, std::back_inserter(place.names),
+                         [&](const std::string& one) { return one.starts_with(begun); });
+  }
   if (known != nullptr) {
     place.open = false;
     place.followers = known->followers;
@@ -204,6 +215,8 @@ Result<NameList> CodeCompleter::Names(const CompletionRequest& request,
   std::vector<size_t> order(place->names.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::ranges::stable_sort(order, std::greater<>(), [&](size_t i) { return probabilities[i]; });
+  if (request.language == monitors::Language::kPython)
+    std::ranges::stable_sort(order, {}, [&](size_t i) { return PrivacyOf(place->names[i]); });
   list.cut = order.size() > options.most;
   order.resize(std::min(order.size(), options.most));
   std::vector<std::string> chosen;

@@ -53,7 +53,8 @@ struct NameListOptions {
 };
 
 struct NameList {
-  std::vector<ListedName> names;  // the most probable first
+  // The most probable first; in Python those that begin with "_" behind the others.
+  std::vector<ListedName> names;
   size_t begun = 0;
   bool open = false;   // other names may stand there too
   bool cut = false;    // there are more names than options.most
@@ -61,6 +62,9 @@ struct NameList {
   double missing = 0;  // of the probability, not told apart
   std::vector<std::string> limits;
 };
+
+// In Python 1 for a name that begins with "_", 2 for __name__, 0 for others: lists have them last.
+int PrivacyOf(std::string_view name);
 
 // Names in the code of a text, sorted. `members`: those that stand behind a point, else all others.
 std::vector<std::string> NamesOfText(std::string_view prefix, std::string_view suffix,

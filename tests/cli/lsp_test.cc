@@ -431,6 +431,92 @@ TEST_F(LspCommand, HostileMessagesAreAnswered) {
             3);
 }
 
+// What an editor shows is not known behind a change that is not valid: the document stays open, and
+// its whole text brings it back.
+TEST_F(LspCommand, ChangesThatAreNotValidKeepTheDocument) {
+  const std::string uri = "file:///shop/e.py";
+  const auto change = [&](const Json& version, const Json& changes) {
+    Json document = {{"uri", uri}};
+    if (!version.is_null()) document["version"] = version;
+    Notify("textDocument/didChange", {{"textDocument", document}, {"contentChanges", changes}});
+  };
+  const auto range = [](const Json& line, int from, int to_line, int to) -> Json {
+    return {{"start", {{"line", line}, {"character", from}}},
+            {"end", {{"line", to_line}, {"character", to}}}};
+  };
+  Begin();
+  Open(uri, "python", "'a'.\n");
+  // Its end before its start, and behind the end of the document: they are put right.
+  change(2, {{{"range", range(0, 3, 0, 1)}, {"text", "b'"}}});
+  List(1, uri, 0, 4);
+  change(3, {{{"range", range(700, 0, 900, 9)}, {"text", "# end\n"}}});
+  List(2, uri, 0, 4);
+  change(2, {{{"text", "lost = 1\n"}}});  // an older version
+  List(3, uri, 0, 4);
+  // None of the changes counts where one of them is not valid.
+  change(4, {{{"range", range(0, 0, 0, 0)}, {"text", "x = "}},
+             {{"range", range("0", 0, 0, 0)}, {"text", "y = "}}});
+  List(4, uri, 0, 4);
+  change(5, {{{"range", range(0, 0, 0, 0)}, {"text", "x = "}}});
+  List(5, uri, 0, 4);
+  change("6", {{{"text", "[1].\n"}}});
+  change(7, 7);
+  change(8, {7});
+  change(9, {{{"range", 7}, {"text", "x"}}});
+  List(6, uri, 0, 4);
+  change(10, {{{"text", "[1].\n"}}});
+  List(7, uri, 0, 4);
+  change(nullptr, {{{"range", range(0, 1, 0, 2)}, {"text", "2"}}});
+  List(8, uri, 0, 4);
+  const std::vector<Json> messages = Run();
+  const auto lists = [&](const Json& id, const std::string& name) {
+    const std::vector<std::string> labels = Labels(AnswerTo(messages, id));
+    return std::ranges::count(labels, name) == 1;
+  };
+  for (const int id : {1, 2, 3}) EXPECT_TRUE(lists(id, "upper")) << id;
+  for (const int id : {4, 5, 6}) {
+    const Json error = AnswerTo(messages, id)["error"];
+    EXPECT_EQ(error["code"], -32602);
+    EXPECT_NE(error["message"].get<std::string>().find("send the whole text"), std::string::npos);
+  }
+  for (const int id : {7, 8}) EXPECT_TRUE(lists(id, "append")) << id;
+  std::string log;
+  for (const Json& m : messages) {
+    if (m.value("method", "") == "window/logMessage" && m["params"]["type"] == 1)
+      log += m["params"]["message"].get<std::string>() + "\n";
+  }
+  for (const char* part :
+       {"version 2 is older than 3", "contentChanges[1]: range.start: line must be a whole number",
+        "contentChanges[0]: the whole text has to come first", "version must be a whole number",
+        "contentChanges must be a list", "contentChanges[0]: text must be a string"}) {
+    EXPECT_NE(log.find(part), std::string::npos) << part << "\n" << log;
+  }
+}
+
+// Names that the stub of a module has for itself are in no list, and private ones come last.
+TEST_F(LspCommand, ListsOfModulesHaveTheirOwnNames) {
+  const std::string uri = "file:///shop/f.py";
+  Begin();
+  Open(uri, "python", "import os, datetime\nos.\nx = datetime.\ny = datetime.sys\n");
+  List(1, uri, 1, 3);
+  List(2, uri, 2, 13);
+  List(3, uri, 3, 16);
+  const std::vector<Json> messages = Run({"--max-items", "2000"});
+  const Json start = AnswerTo(messages, 1);
+  EXPECT_EQ(start["result"]["isIncomplete"], false);
+  const std::vector<std::string> os = Labels(start), names = Labels(AnswerTo(messages, 2));
+  EXPECT_EQ(std::ranges::count(os, "getcwd"), 1);
+  EXPECT_EQ(std::ranges::count(names, "timedelta"), 1);
+  for (const char* own : {"sys", "abstractmethod", "_D", "dbm"})
+    EXPECT_EQ(std::ranges::count(names, own), 0) << own;
+  const auto privacy = [](const std::string& name) {
+    return !name.starts_with("_") ? 0 : name.starts_with("__") && name.ends_with("__") ? 2 : 1;
+  };
+  EXPECT_TRUE(std::ranges::is_sorted(os, {}, privacy));
+  // Who begins such a name is shown it.
+  EXPECT_EQ(Labels(AnswerTo(messages, 3)), std::vector<std::string>{"sys"});
+}
+
 // `pawl monitor --at`: the same names and reasons without an editor.
 TEST_F(LspCommand, MonitorTellsTheNamesAtAPlace) {
   const std::string file = WriteScratch("at.ts", kShop);

@@ -4,9 +4,11 @@
 // repository.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -165,6 +167,67 @@ TEST(DynamicPythonTest, WrongNamesBesideConditionsBehindAreRefused) {
   EXPECT_EQ(refused("def f(s: str):\n    try:\n        return s.uper()\n"
                     "    except ValueError:\n        return s\n"),
             "uper");
+}
+
+TEST(DynamicPythonTest, WrongNamesNextToWhatIsOpenAreRefused) {
+  auto set = AllMonitors(Language::kPython);
+  ASSERT_NE(set, nullptr);
+  const auto refused = [&](const std::string& text) {
+    const auto refusal = Judge(*set, text);
+    return refusal ? refusal->identifier : "";
+  };
+  // A match statement that is read as an assignment, and names in patterns.
+  const std::string match = "import sys\nmatch [1, sys]:\n    case [one, two]:\n        ";
+  EXPECT_EQ(refused(match + "one.real + two.path\n"), "");
+  EXPECT_EQ(refused(match + "onne.real\n"), "onne");
+  EXPECT_EQ(refused("x = 1\nmatch x:\n    case Ponit(a=1):\n        pass\n"), "Ponit");
+  EXPECT_EQ(refused("x = 1\nmatch x:\n    case Colour.RED:\n        pass\n"), "Colour");
+  EXPECT_EQ(refused("x = 1\nmatch x:\n    case {'a': key, **rest}:\n        print(key, rest)\n"),
+            "");
+  // Names of no version.
+  EXPECT_EQ(refused("import sys\nPY2 = sys.version_info[0] == 2\nx = sys.maxnit if PY2 else 1\n"),
+            "maxnit");
+  EXPECT_EQ(refused("import sys\nx = sys.maxint\n"), "maxint");
+  EXPECT_EQ(refused("def f(d: dict):\n    if len(d):\n        return 1\n    return d.iteritms()\n"),
+            "iteritms");
+  // What is given to a function of the library stays as it is.
+  EXPECT_EQ(
+      refused("import copy\nclass A:\n    size = 1\na = A()\nb = copy.copy(a)\nprint(1, a.siez)\n"),
+      "siez");
+  EXPECT_EQ(refused("import no\nclass A:\n    size = 1\nno.register(A)\nprint(1, A.siez)\n"), "");
+  EXPECT_EQ(refused("import no\nclass A:\n    size = 1\nno.register(1)\nprint(1, A.siez)\n"),
+            "siez");
+  EXPECT_EQ(refused("import no, os\nx = no.load(1)\nprint(1, os.getcwdd)\n"), "getcwdd");
+}
+
+// In a text that is written, the names are those that a list proposes.
+TEST(DynamicPythonTest, WhatIsWrittenIsWhatAListProposes) {
+  auto set = AllMonitors(Language::kPython);
+  ASSERT_NE(set, nullptr);
+  const auto names = [&](const std::string& text) { return set->Start(text).Expected(); };
+  const auto has = [](const std::shared_ptr<const Completions>& of, const std::string& name) {
+    return of != nullptr && std::ranges::binary_search(of->names, name);
+  };
+  // Read, the text may go on with an assignment; what the stub imports is there as well.
+  EXPECT_EQ(names("import os\nos."), nullptr);
+  EXPECT_TRUE(has(names("import datetime\nx = datetime."), "sys"));
+  EXPECT_TRUE(has(names("import sys\nx = sys."), "maxint"));
+  EXPECT_TRUE(names("class Cart:\n    n = 1\nc = Cart()\nx = c.")->private_free);
+  set->TextsAreWritten();
+  EXPECT_TRUE(has(names("import os\nos."), "getcwd"));
+  EXPECT_FALSE(has(names("import os\nos."), "sys"));
+  EXPECT_FALSE(has(names("import datetime\nx = datetime."), "sys"));
+  EXPECT_FALSE(has(names("import datetime\nx = datetime."), "_D"));
+  EXPECT_TRUE(has(names("import datetime\nx = datetime."), "timedelta"));
+  EXPECT_FALSE(has(names("import sys\nx = sys."), "maxint"));
+  EXPECT_FALSE(has(names("import itertools\nx = itertools."), "batched"));  // of 3.12
+  EXPECT_TRUE(has(names("import itertools\nx = itertools."), "pairwise"));
+  EXPECT_TRUE(has(names("import os\nx = os."), "path"));
+  EXPECT_TRUE(has(names("import json\nx = json."), "JSONDecodeError"));
+  const auto cart = names("class Cart:\n    _n = 1\nc = Cart()\nx = c.");
+  EXPECT_TRUE(has(cart, "_n"));
+  EXPECT_FALSE(cart->private_free);
+  EXPECT_FALSE(set->Start("class Cart:\n    _n = 1\nc = Cart()\nx = c.").Add("_m", nullptr));
 }
 
 }  // namespace

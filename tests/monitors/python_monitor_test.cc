@@ -169,6 +169,7 @@ TEST_F(PythonMonitorTest, InsideOpenBrackets) {
            "read(now.",
            "print(\"a\", sep=now.",
            "Stack([], now.",
+           "show(now.",  // it takes two arguments, so no generator
            "return None if now.",
        }) {
     TextState state = set_->Start("");
@@ -178,13 +179,25 @@ TEST_F(PythonMonitorTest, InsideOpenBrackets) {
     EXPECT_GT(names->names.size(), 5u) << known;
   }
   for (const char* open : {
-           "x = (now.",       "x = [now.",      "x = {now.",
-           "x = {1: now.",    "x = [1 + now.",  "x = (1 + now.",
-           "sum(now.",        "sorted(now.",    "list(now.",
-           "str(now.",        "tuple(now.",     "enumerate(now.",
-           "ValueError(now.", "show(now.",      "match [now.",
-           "unknown(now.",    "x = 1 in (now.", "x = [c for c in [now.",
-           "print([now.",     "any(not now.",
+           "x = (now.",
+           "x = [now.",
+           "x = {now.",
+           "x = {1: now.",
+           "x = [1 + now.",
+           "x = (1 + now.",
+           "sum(now.",
+           "sorted(now.",
+           "list(now.",
+           "str(now.",
+           "tuple(now.",
+           "enumerate(now.",
+           "ValueError(now.",
+           "match [now.",
+           "unknown(now.",
+           "x = 1 in (now.",
+           "x = [c for c in [now.",
+           "print([now.",
+           "any(not now.",
        }) {
     TextState state = set_->Start("");
     ASSERT_TRUE(state.Add(head + open, nullptr)) << open;

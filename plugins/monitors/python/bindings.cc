@@ -3,6 +3,7 @@
 // The names that a scope binds: statements are entered, functions and classes inside are not, since
 // they have scopes of their own.
 #include <algorithm>
+#include <utility>
 
 #include "plugins/monitors/python/symbol_table.h"
 
@@ -85,7 +86,41 @@ void BindImport(const Node* node, Scope& scope) {
   }
 }
 
+// The names that a pattern binds. With others it compares: Color.RED, Point(x=1).
+void BindCaptures(const Node* pattern, const Binding& binding, Scope& scope) {
+  std::vector<const Node*> todo = {pattern};
+  while (!todo.empty()) {
+    const Node* node = todo.back();
+    todo.pop_back();
+    if (node->is(K::k_identifier)) {
+      if (node->text() != "_") scope.names[std::string(node->text())].push_back(binding);
+      continue;
+    }
+    if (node->is(K::k_attribute) || node->is(K::k_member_type)) continue;
+    if (node->is(K::k_dotted_name) && node->text().find('.') != std::string_view::npos) continue;
+    bool skip = node->is(K::k_class_pattern) || node->is(K::k_keyword_pattern) ||
+                node->is(K::k_call) || node->is(K::k_keyword_argument);
+    for (const Node& kid : node->kids()) {
+      if (!kid.named || kid.is(K::k_comment)) continue;
+      if (!std::exchange(skip, false)) todo.push_back(&kid);
+    }
+  }
+}
+
 }  // namespace
+
+const Node* MisreadCase(const Node* assignment) {
+  const Node* left = assignment->at(F::k_left);
+  const Node* type = assignment->at(F::k_type);
+  if (left == nullptr || type == nullptr || !type->text().starts_with("case")) return nullptr;
+  const Node* subject = left;
+  while (subject->is(K::k_subscript) && subject->at(F::k_value) != nullptr)
+    subject = subject->at(F::k_value);
+  if (subject == left || subject->text() != "match") return nullptr;
+  const std::string_view text = assignment->tree->text();
+  const std::string_view between = text.substr(left->end, type->start - left->end);
+  return between.find('\n') == std::string_view::npos ? nullptr : type;
+}
 
 void CollectBindings(const Node* body, Scope& scope) {
   std::vector<const Node*> todo = {body};
@@ -114,6 +149,14 @@ void CollectBindings(const Node* body, Scope& scope) {
         continue;
       case K::k_assignment:
       case K::k_augmented_assignment:
+        if (const Node* misread = MisreadCase(node)) {
+          // type: case[captures]: body
+          const Node* pattern = misread->first_named();
+          if (pattern != nullptr && pattern->first_named() != nullptr)
+            pattern = pattern->first_named();
+          BindCaptures(pattern, {.kind = Binding::Kind::kOther, .node = node}, scope);
+          break;
+        }
         if (const Node* left = node->at(F::k_left)) {
           BindTarget(left,
                      {.kind = node->is(K::k_assignment) ? Binding::Kind::kAssignment
@@ -143,10 +186,9 @@ void CollectBindings(const Node* body, Scope& scope) {
         }
         break;
       case K::k_case_clause:
-        // Everything in a pattern may be a name that it binds.
         for (const Node& kid : node->kids()) {
           if (kid.is(K::k_case_pattern))
-            BindTarget(&kid, {.kind = Binding::Kind::kOther, .node = node}, scope);
+            BindCaptures(&kid, {.kind = Binding::Kind::kOther, .node = node}, scope);
         }
         break;
       case K::k_delete_statement:

@@ -501,6 +501,7 @@ bool Reader::Local(const Node* name, int depth) {
         ++at;
       }
     }
+    if (parameter) out_.computes[up].emplace(name->text());
     if (parameter && own != nullptr) Called(up, name->text(), at, depth);
     if (parameter || local) return true;
   }

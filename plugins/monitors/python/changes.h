@@ -5,6 +5,7 @@
 #define PAWL_PLUGINS_MONITORS_PYTHON_CHANGES_H_
 
 #include <string>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "plugins/monitors/syntax.h"
@@ -22,6 +23,8 @@ struct Changes {
   // not known what it is.
   std::unordered_set<const Node*> classes;
   bool all_classes = false;
+  // Functions, and which of their parameters get members by names that are computed.
+  std::unordered_map<const Node*, std::unordered_set<std::string>> computes;
   std::unordered_set<std::string> rebound;  // global name
   bool globals = false;                     // variables of the module, by names that are computed
   std::unordered_set<std::string> patched;  // setattr(module, name, ...)

@@ -182,6 +182,35 @@ bool InBodyOfDerived(const Node* use) {
   return false;
 }
 
+// match and case, where a match statement is read as an assignment.
+bool IsWordOfMatch(const Node* word) {
+  if (word->text() != "match" && word->text() != "case") return false;
+  const Node* up = word->parent;
+  while (up != nullptr && !up->is(K::k_assignment) && !up->is(K::k_block)) up = up->parent;
+  if (up == nullptr || !up->is(K::k_assignment)) return false;
+  const Node* type = MisreadCase(up);
+  return type != nullptr && (word->start == up->start || word->start == type->start);
+}
+
+// An identifier that is no name in scope: a.b, f(b=1), the names of functions, keys of patterns.
+bool IsLabel(const Node* node) {
+  const Node* parent = node->parent;
+  if (parent->is(K::k_dotted_name)) {
+    // In a pattern the first one is: case Color.RED, case Point().
+    const Node* around = parent->parent;
+    while (around != nullptr && !around->is(K::k_case_pattern) && !around->is(K::k_block) &&
+           !around->is(K::k_import_statement) && !around->is(K::k_import_from_statement)) {
+      around = around->parent;
+    }
+    return around == nullptr || !around->is(K::k_case_pattern) || parent->first_named() != node;
+  }
+  return (parent->is(K::k_attribute) && node->field == F::k_attribute) ||
+         (parent->is(K::k_keyword_argument) && node->field == F::k_name) ||
+         (parent->is(K::k_keyword_pattern) && parent->first_named() == node) ||
+         parent->is(K::k_function_definition) || parent->is(K::k_class_definition) ||
+         IsWordOfMatch(node);
+}
+
 // Of Python 2.
 constexpr std::array<std::string_view, 17> kOld = {
     "print",  "exec", "unicode", "xrange", "basestring", "long",   "reload", "buffer",  "raw_input",
@@ -198,8 +227,6 @@ void Typer::CheckNames(std::vector<Refusal>& refusals) {
        {"import *", "exec(", "globals()", "locals()", "vars()", "_convert_", "gettext.install("}) {
     if (text.find(dynamic) != std::string::npos) return;
   }
-  // Its captures are not told from names that are read: match [1, [2]]:.
-  if (text.find("match [") != std::string::npos) return;
   // Every name that is bound anywhere in the text.
   std::unordered_set<std::string> bound;
   std::vector<const Node*> uses;
@@ -227,8 +254,7 @@ void Typer::CheckNames(std::vector<Refusal>& refusals) {
     }
     if (node->is(K::k_parameters) || node->is(K::k_lambda_parameters) ||
         node->is(K::k_global_statement) || node->is(K::k_nonlocal_statement) ||
-        node->is(K::k_case_pattern) || node->is(K::k_as_pattern_target) ||
-        node->is(K::k_type_alias_statement)) {
+        node->is(K::k_as_pattern_target) || node->is(K::k_type_alias_statement)) {
       all_in(node);
     }
     if (node->is(K::k_named_expression)) {
@@ -247,12 +273,7 @@ void Typer::CheckNames(std::vector<Refusal>& refusals) {
       continue;
     }
     if (node->is(K::k_identifier) && node->parent != nullptr) {
-      const Node* parent = node->parent;
-      const bool label = (parent->is(K::k_attribute) && node->field == F::k_attribute) ||
-                         (parent->is(K::k_keyword_argument) && node->field == F::k_name) ||
-                         parent->is(K::k_dotted_name) || parent->is(K::k_function_definition) ||
-                         parent->is(K::k_class_definition);
-      if (!label) uses.push_back(node);
+      if (!IsLabel(node)) uses.push_back(node);
     }
     for (const Node& kid : node->kids()) {
       if (kid.named) todo.push_back(&kid);

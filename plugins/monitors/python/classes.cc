@@ -36,6 +36,29 @@ bool AddsMembers(const Node* function) {
 
 }  // namespace
 
+// A list takes no attributes but those that it has.
+bool TakesNoAttributes(const Class& c) {
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 12> kPlain = {
+      {{"builtins",
+        " str int float bool complex bytes list dict set tuple frozenset bytearray range "
+        "memoryview slice "},
+       {"re", " Match Pattern "},
+       {"datetime", " datetime date time timedelta timezone "},
+       {"collections", " deque defaultdict "},
+       {"array", " array "},
+       {"struct", " Struct "},
+       {"decimal", " Decimal "},
+       {"fractions", " Fraction "},
+       {"pathlib", " Path PurePath PosixPath WindowsPath "},
+       {"uuid", " UUID "},
+       {"xml.etree.ElementTree", " Element "},
+       {"time", " struct_time "}}};
+  return c.module->stub && std::ranges::any_of(kPlain, [&](const auto& one) {
+           return one.first == c.module->name &&
+                  one.second.find(" " + c.name + " ") != std::string_view::npos;
+         });
+}
+
 Class* SymbolTable::ClassOf(const Node* node, Module& module) {
   auto& slot = module.classes[node];
   if (slot != nullptr) return slot.get();
@@ -181,6 +204,7 @@ void SymbolTable::ReadHead(Class& c) {
     }
   }
   c.variables = generic.empty() ? std::move(seen) : std::move(generic);
+  if (!c.dynamic && ClassHandedOver(c)) c.open = c.dynamic = true;
   const bool object = c.name == "object" && c.module->name == "builtins";
   if (!object) {
     if (Class* root = Builtin("object")) {

@@ -187,7 +187,9 @@ void KnownMembers(SymbolTable& world, const Type& type, std::vector<std::string>
       return false;
     });
   }
-  std::erase(names, "pawl_name__");
+  std::unordered_set<std::string> unoffered{"pawl_name__"};
+  world.Unoffered(type, unoffered);
+  std::erase_if(names, [&](const std::string& name) { return unoffered.contains(name); });
 }
 
 }  // namespace pawl::monitors::python

@@ -154,6 +154,19 @@ bool AsksForPlatform(std::string_view asked) {
       kWords, [&](std::string_view word) { return asked.find(word) != std::string_view::npos; });
 }
 
+// Whether a statement is left for good: return, raise, continue, break, sys.exit().
+bool Leaves(const Node* block) {
+  const Node* last = nullptr;
+  for (const Node& kid : block->kids()) {
+    if (kid.named && !kid.is(K::k_comment)) last = &kid;
+  }
+  if (last == nullptr) return false;
+  const std::string_view text = last->text();
+  return last->is(K::k_return_statement) || last->is(K::k_continue_statement) ||
+         last->is(K::k_break_statement) || text.starts_with("raise") ||
+         text.starts_with("sys.exit") || text.starts_with("exit(");
+}
+
 // Functions whose answer is of what an object is: is_dataclass(x), has_keys(x).
 bool AsksWhatItIs(std::string_view function) {
   static constexpr std::array<std::string_view, 14> kOther = {
@@ -278,6 +291,46 @@ bool Typer::Overlooked(const Node* attribute) const {
          rest.find("pyright: ignore") != std::string_view::npos;
 }
 
+// A condition on the version or the platform, by its words or those of a variable in it:
+// NEW = sys.version_info >= (3,).
+bool Typer::AsksForVersion(const Node* condition) const {
+  if (AsksForPlatform(condition->text())) return true;
+  std::vector<const Node*> todo = {condition};
+  while (!todo.empty()) {
+    Work::Step();
+    const Node* node = todo.back();
+    todo.pop_back();
+    for (const Node& kid : node->kids()) {
+      if (kid.named) todo.push_back(&kid);
+    }
+    if (!node->is(K::k_identifier) || node->field == F::k_attribute) continue;
+    const auto& names = world_.program().scope.names;
+    const auto found = names.find(std::string(node->text()));
+    if (found == names.end()) continue;
+    for (const Binding& binding : found->second) {
+      if (binding.kind != Binding::Kind::kAssignment) continue;
+      const Node* right = binding.node->at(F::k_right);
+      if (right != nullptr && right->text().size() < 200 && AsksForPlatform(right->text()))
+        return true;
+    }
+  }
+  return false;
+}
+
+// if PY3: return ..., above the statement: what stands below is for another version.
+bool Typer::LeftByVersion(const Node* block, const Node* below) const {
+  for (const Node& kid : block->kids()) {
+    Work::Step();
+    if (kid.start >= below->start) break;
+    if (!kid.is(K::k_if_statement)) continue;
+    const Node* condition = kid.at(F::k_condition);
+    const Node* body = kid.at(F::k_consequence);
+    if (condition != nullptr && body != nullptr && Leaves(body) && AsksForVersion(condition))
+      return true;
+  }
+  return false;
+}
+
 // Below a condition on what there is. `module`: of a member of a module or class, which a `try` may
 // look for too.
 bool Typer::GuardedAbove(const Node* node, bool module) const {
@@ -293,8 +346,9 @@ bool Typer::GuardedAbove(const Node* node, bool module) const {
     // sys.maxsize if NEW else sys.maxint
     if (choice && module && !IsCondition(up, below)) return true;
     if ((condition != nullptr && below != condition) || choice) {
-      if (AsksForPlatform(condition != nullptr ? condition->text() : up->text())) return true;
+      if (AsksForVersion(condition != nullptr ? condition : up)) return true;
     }
+    if ((up->is(K::k_block) || up->parent == nullptr) && LeftByVersion(up, below)) return true;
     // try: ... except AttributeError: the attempt is how it asks. While a text is written, what is
     // caught is not known yet.
     if (up->is(K::k_try_statement) && InHandler(up, below, node, module)) return true;
@@ -364,15 +418,7 @@ const Node* TestThatLeaves(const Node* statement, std::string_view name) {
   const Node* condition = statement->at(F::k_condition);
   const Node* body = statement->at(F::k_consequence);
   if (condition == nullptr || body == nullptr || !condition->is(K::k_not_operator)) return nullptr;
-  const Node* last = nullptr;
-  for (const Node& kid : body->kids()) {
-    if (kid.named && !kid.is(K::k_comment)) last = &kid;
-  }
-  if (last == nullptr) return nullptr;
-  const std::string_view text = last->text();
-  const bool leaves = last->is(K::k_return_statement) || last->is(K::k_continue_statement) ||
-                      last->is(K::k_break_statement) || text.starts_with("raise");
-  return leaves ? TestOf(condition->first_named(), name) : nullptr;
+  return Leaves(body) ? TestOf(condition->first_named(), name) : nullptr;
 }
 
 }  // namespace

@@ -92,26 +92,44 @@ bool Typer::IsBare(const Class& c) {
   return c.module->name == "logging" && c.name == "Logger" && world_.PatchesOfRepository().loggers;
 }
 
+// self.server: an object of the library that a class above has. Who makes it may give it members
+// further down.
+bool Typer::IsShared(const Node* object, const Class& c) {
+  if (!c.module->stub || TakesNoAttributes(c) || !object->is(K::k_attribute)) return false;
+  const Node* self = object->at(F::k_object);
+  const Node* name = object->at(F::k_attribute);
+  if (self == nullptr || name == nullptr || !self->is(K::k_identifier)) return false;
+  const Node* around = ClassOfReceiver(object, self->text());
+  if (around == nullptr) return false;
+  Class& own = *world_.ClassOf(around, world_.program());
+  const std::string key(name->text());
+  return !own.scope.names.contains(key) &&
+         (!world_.SetOnSelf(own).contains(key) || !own.stored.contains(key));
+}
+
 // Whether an object may be one of a class that cannot be seen here.
 bool Typer::MayBeOther(const Node* attribute, const std::vector<Type>& parts) {
   if (IsSuper(attribute->at(F::k_object))) return false;
   const bool goes_on = unfinished_ || (place_ && place_->line_open);
+  const bool later = unfinished_ && (attribute->Enclosing(K::k_function_definition) != nullptr ||
+                                     attribute->Enclosing(K::k_lambda) != nullptr);
   for (const Type& part : parts) {
+    // map_imperatively(User, table), further down.
+    if (later && part.is(TK::kClass) && part.cls->module == &world_.program() &&
+        world_.ImportsUnknown() && !world_.Derives(*part.cls, "enum", "Enum")) {
+      return true;
+    }
     if (!part.is(TK::kInstance)) continue;
     Class& c = *part.cls;
     world_.ReadHead(c);
-    if (IsBare(c)) return true;
+    if (IsBare(c) || (later && IsShared(attribute->at(F::k_object), c))) return true;
     // x.name if isinstance(x, A) else ...: what an abstract class stands for may be anything.
     const bool stream = c.name == "IO" || c.name == "TextIO" || c.name == "BinaryIO";
     const bool any =
         c.protocol || (c.module->stub && c.module->name == "typing" && !stream && c.is_abstract);
     if (goes_on && any) return true;
     // A class below it may be declared further down, if the function runs later.
-    if (unfinished_ && c.module == &world_.program() && !world_.Derives(c, "enum", "Enum") &&
-        (attribute->Enclosing(K::k_function_definition) != nullptr ||
-         attribute->Enclosing(K::k_lambda) != nullptr)) {
-      return true;
-    }
+    if (later && c.module == &world_.program() && !world_.Derives(c, "enum", "Enum")) return true;
   }
   return false;
 }
@@ -157,6 +175,62 @@ bool Typer::AddBelow(const Node* object, const std::vector<Type>& parts,
     }
   }
   return true;
+}
+
+// Sorts the names, and adds those that may stand there and that no list proposes: of a class of the
+// text that the object may also be of, x.dive() if isinstance(x, Swims) else ..., and of other
+// versions of the library.
+void Typer::AddHidden(const std::vector<Type>& parts, Names& result) {
+  std::unordered_set<std::string> unoffered;
+  std::vector<std::string> more;
+  const bool goes_on = unfinished_ || (place_ && place_->line_open);
+  Module& program = world_.program();
+  for (const Type& part : parts) {
+    world_.Unoffered(part, unoffered);
+    if (!goes_on) continue;
+    if (part.is(TK::kModule)) {
+      AddOldNames(part.module->name, more);
+      continue;
+    }
+    world_.Walk(part, [&](Class& c, const Substitution& with) {
+      (void)with;
+      if (c.module->stub) AddOldNames(c.module->name + ":" + c.name, more);
+      return false;
+    });
+    if (!part.is(TK::kInstance) || TakesNoAttributes(*part.cls)) continue;
+    for (const auto& [name, bindings] : program.scope.names) {
+      Work::Step();
+      for (const Binding& binding : bindings) {
+        if (binding.kind != Binding::Kind::kClass) continue;
+        Class& other = *world_.ClassOf(binding.node, program);
+        for (const auto& [member, of] : other.scope.names) more.push_back(member);
+        const auto& set = world_.SetOnSelf(other);
+        more.insert(more.end(), set.begin(), set.end());
+      }
+    }
+  }
+  // A statement hardly begins with what every object has: cart.__class__.
+  Class* const object = world_.Builtin("object");
+  if (result.only_written && object != nullptr &&
+      std::ranges::all_of(parts, [](const Type& one) { return one.is(TK::kInstance); })) {
+    for (const auto& [name, bindings] : object->scope.names) unoffered.insert(name);
+  }
+  std::vector<std::string>& names = result.names;
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  std::erase_if(more, [&](const std::string& name) {
+    return name == kPlaceName || std::ranges::binary_search(names, name);
+  });
+  std::sort(more.begin(), more.end());
+  more.erase(std::unique(more.begin(), more.end()), more.end());
+  for (const std::string& name : unoffered) {
+    if (std::ranges::binary_search(names, name)) result.hidden.push_back(name);
+  }
+  result.hidden.insert(result.hidden.end(), more.begin(), more.end());
+  std::sort(result.hidden.begin(), result.hidden.end());
+  const auto middle = static_cast<std::ptrdiff_t>(names.size());
+  names.insert(names.end(), more.begin(), more.end());
+  std::inplace_merge(names.begin(), names.begin() + middle, names.end());
 }
 
 // The type of a member, and what classes below declare it as.

@@ -40,13 +40,14 @@ Aliases AliasesOf(std::string_view text) {
 }
 
 void Note(std::string_view owner, std::string_view name, const Aliases& aliases, Patches& patches) {
-  constexpr size_t kMostNames = 3000;
-  if (owner.empty() || name.empty() || owner == "self") return;
+  constexpr size_t kMostNames = 10'000;
+  if (name.empty() || owner == "self") return;
   if (patches.names.size() < kMostNames || patches.names.contains(std::string(name))) {
     patches.names.emplace(name);
   } else {
     patches.many = true;
   }
+  if (owner.empty()) return;  // current_thread().name = ...
   const std::string text(owner);
   patches.of[text].emplace(name);
   if (const auto also = aliases.find(text); also != aliases.end()) {

@@ -229,6 +229,8 @@ class Dereference : public Monitor {
     auto completions = std::make_shared<Completions>();
     completions->names = std::move(names->names);
     completions->private_free = !names->whole;
+    completions->hidden = std::move(names->hidden);
+    completions->only_written = names->only_written;
     return {.names = std::move(completions)};
   }
   void Known(const Cursor& c, Analysis& analysis, std::vector<std::string>& names) const override {

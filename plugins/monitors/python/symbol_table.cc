@@ -124,6 +124,7 @@ void SymbolTable::Forget() noexcept {
     module->derived.reset();
     module->classes.clear();
   }
+  handing_over_ = false;
   depth_ = 0;
 }
 
@@ -681,6 +682,7 @@ std::optional<std::vector<std::string>> SymbolTable::NamesOf(const Type& type) {
         return false;
       });
       if (!closed) return std::nullopt;
+      of_repository = of_repository || (one.is(TK::kInstance) && !TakesNoAttributes(*one.cls));
       if (one.is(TK::kClass)) {
         // What its class has: mro and the like.
         for (Class* meta : metas) {

@@ -121,6 +121,8 @@ struct Module {
   Scope scope;
   std::unordered_set<std::string> submodules;
   std::unordered_set<std::string> unlisted;  // names that it has and its stub leaves out
+  // Of a stub: see Unoffered; nullptr: not looked at yet.
+  std::unique_ptr<std::unordered_set<std::string>> unoffered;
   std::unordered_map<const Node*, std::unique_ptr<Class>> classes;
   std::unordered_map<std::string, std::unique_ptr<Tree>> quoted;  // of annotations that are strings
   std::unique_ptr<Changes> changes;                               // see ChangesOf
@@ -161,11 +163,21 @@ Type Substitute(const Type& type, const Substitution& with, const Type& self);
 // Names that a scope binds: a module's, a class's body, a function.
 void CollectBindings(const Node* body, Scope& scope);
 
+// `match [a]:` with one case below it is read as `match[a]: case[b]`, with an annotation on the
+// next line. The node of the case; nullptr: the assignment is one.
+const Node* MisreadCase(const Node* assignment);
+
 // Decorators of a function or class, without "@"; whether it still is what it is written as behind
 // one; whether it has one of that name.
 std::vector<std::string_view> DecoratorsOf(const Node* definition);
 bool HarmlessName(std::string_view decorator);
 bool Decorated(const Node* definition, std::string_view with);
+
+// Names that a module ("sys"), or a class ("builtins:dict"), had in another version (old_names.cc).
+void AddOldNames(std::string_view owner, std::vector<std::string>& names);
+
+// Whether objects take no attributes but those that the class has: str, list.
+bool TakesNoAttributes(const Class& c);
 
 // The arguments of list[int] or Dict[str, int].
 std::vector<const Node*> TypeArguments(const Node* node);
@@ -213,6 +225,8 @@ class SymbolTable {
   Type Awaited(const Type& callee);
   // The names behind the point; nullopt: not known.
   std::optional<std::vector<std::string>> NamesOf(const Type& type);
+  // Of these names those that no list proposes (offered.cc).
+  void Unoffered(const Type& type, std::unordered_set<std::string>& names);
   // Those that `from x import *` binds, sorted; nullopt: not known.
   std::optional<std::vector<std::string>> NamesBehindStar(const Binding& star);
   // The names that an import may have behind `module.`; nullopt: not known.
@@ -235,6 +249,9 @@ class SymbolTable {
   const ClassesBelow& Below(Class& c);
   // Whether the text imports a module that is not found.
   bool ImportsUnknown();
+  // Whether a module of the text gets members from elsewhere: by a call that it is an argument of,
+  // or by a statement before `to` that calls a module that is not found.
+  bool ModuleExtended(std::string_view name, uint32_t to);
   // What the files of the repository assign to; nothing where there is no repository.
   const Patches& PatchesOfRepository();
   // The type as seen as the class above it of that name in typing or builtins.
@@ -248,6 +265,13 @@ class SymbolTable {
   void SolveCall(const Node* function, bool bound, Module& module, const std::vector<Type>& given,
                  Substitution& with);
   bool MayBeSet(Class& c, const std::string& name);
+  // Whether a name is an argument of a call that may give its object members by computed names: of
+  // a function of a module that is not found, or of one whose text does (handed_over.cc).
+  bool HandedOver(Module& module, std::string_view name, size_t from, size_t to, int depth = 0);
+  bool ClassHandedOver(Class& c);
+  bool GivesMembers(Module& module, const Node* call, const Node* argument, int depth);
+  bool FunctionGives(const Type& function, size_t position, std::string_view keyword, int depth);
+  bool Called(Module& module, const Node* function, Type& callee, int depth);
   Type Made(Class& c, int count, const std::vector<Type>& given);
   std::string Absolute(const Binding& import, const Module& from) const;
   bool HiddenByNeighbour(const std::string& module, const Module& from) const;
@@ -282,6 +306,7 @@ class SymbolTable {
   std::unordered_map<const Class*, ClassesBelow> below_;
   std::optional<Patches> patches_;
   mutable std::unordered_map<std::string, bool> hidden_;  // see HiddenByNeighbour
+  bool handing_over_ = false;                             // see ClassHandedOver
   int depth_ = 0;
 };
 

@@ -354,10 +354,12 @@ bool Typer::TakesNoGenerator(const Type& type, bool printed) {
   static constexpr std::array<std::string_view, 12> kPlain = {
       "str",  "int",  "float", "bool",  "complex", "bytes",
       "list", "dict", "set",   "tuple", "type",    "frozenset"};
+  if (printed && type.cls->name == "object") only_written_ = true;
   return std::ranges::count(kPlain, type.cls->name) > 0 || (printed && type.cls->name == "object");
 }
 
-// f(x.a: whether f may be given a generator, so that a `for x in` may follow.
+// f(x.a: whether f may be given a generator, so that a `for x in` may follow. Without brackets of
+// its own a generator is the only argument.
 bool Typer::MayTakeGenerator(const Node* call) {
   Type callee = TypeOf(call->at(F::k_function));
   const bool made = callee.is(TK::kClass);
@@ -374,13 +376,22 @@ bool Typer::MayTakeGenerator(const Node* call) {
     const Node* list = function->at(F::k_parameters);
     if (list == nullptr) return false;
     bool skip = callee.bound;
+    const Node* first = nullptr;
+    size_t required = 0;
     for (const Node& parameter : list->kids()) {
-      if (!parameter.named || parameter.is(K::k_comment)) continue;
+      if (!parameter.named || parameter.is(K::k_comment) ||
+          parameter.is(K::k_positional_separator) || parameter.is(K::k_keyword_separator)) {
+        continue;
+      }
       if (std::exchange(skip, false)) continue;
-      return TakesNoGenerator(world_.FromAnnotation(parameter.at(F::k_type), *callee.module),
-                              printed);
+      if (first == nullptr) first = &parameter;
+      const Node* inner = parameter.is(K::k_typed_parameter) ? parameter.first_named() : &parameter;
+      required += inner != nullptr && inner->is(K::k_identifier);
     }
-    return true;  // it takes nothing
+    if (first == nullptr) return true;
+    // A decorator may give it some of them.
+    if (required > 1 && (callee.module->stub || DecoratorsOf(function).empty())) return true;
+    return TakesNoGenerator(world_.FromAnnotation(first->at(F::k_type), *callee.module), printed);
   });
 }
 
@@ -478,11 +489,26 @@ Type Typer::OfParameter(const Node* use, const std::string& name, const Node* fu
   return annotation == nullptr ? Narrowed(use, name, function, 0) : given;
 }
 
+// Whether what follows may give the name another meaning.
+bool Typer::MayBeRenamed(const Node* use, const std::string& name) {
+  if (!unfinished_ && (!place_ || !place_->line_open)) return false;
+  const bool before = only_written_;
+  const bool doubtful = MayBeBoundBehind(use);
+  // print(json.title() for json in all): that a variable is bound so is not expected.
+  const auto& names = world_.program().scope.names;
+  const auto bound = names.find(name);
+  const bool imported = bound != names.end() && std::ranges::all_of(bound->second, [](auto& b) {
+                          return b.kind == Binding::Kind::kImport;
+                        });
+  only_written_ = before || (only_written_ && imported);
+  return doubtful;
+}
+
 Type Typer::TypeOfName(const Node* use) {
   const std::string name(use->text());
   Module& program = world_.program();
   bool in_function = false;
-  const bool doubtful = (unfinished_ || (place_ && place_->line_open)) && MayBeBoundBehind(use);
+  const bool doubtful = MayBeRenamed(use, name);
   const bool renamed = doubtful && !LikeAClass(name);
   for (const Node* up = use->parent; up != nullptr; up = up->parent) {
     Work::Step();
@@ -580,7 +606,7 @@ Type Typer::TypeOfName(const Node* use) {
 }
 
 // x.a = 1, and what may become that.
-bool Typer::Assigned(const Node* attribute) const {
+Typer::Target Typer::TargetOf(const Node* attribute) const {
   const Node* below = attribute;
   for (const Node* up = attribute->parent; up != nullptr; below = up, up = up->parent) {
     switch (up->kind) {
@@ -596,21 +622,21 @@ bool Typer::Assigned(const Node* attribute) const {
       case K::k_type:
         continue;
       case K::k_expression_statement:
-        return unfinished_ || place_;
+        return unfinished_ || place_ ? Target::kMayBe : Target::kNo;
       case K::k_as_pattern_target:
       case K::k_delete_statement:
-        return true;
+        return Target::kIs;
       case K::k_assignment:
       case K::k_augmented_assignment:
       case K::k_for_statement:
       case K::k_for_in_clause:
       case K::k_type_alias_statement:
-        return below->field == F::k_left;
+        return below->field == F::k_left ? Target::kIs : Target::kNo;
       default:
-        return false;
+        return Target::kNo;
     }
   }
-  return false;
+  return Target::kNo;
 }
 
 namespace {
@@ -634,29 +660,6 @@ void AssignedNames(std::string_view text, std::vector<std::string>& names) {
 
 }  // namespace
 
-// A list takes no attributes but those that it has.
-static bool TakesNoAttributes(const Class& c) {
-  static constexpr std::array<std::pair<std::string_view, std::string_view>, 12> kPlain = {
-      {{"builtins",
-        " str int float bool complex bytes list dict set tuple frozenset bytearray range "
-        "memoryview slice "},
-       {"re", " Match Pattern "},
-       {"datetime", " datetime date time timedelta timezone "},
-       {"collections", " deque defaultdict "},
-       {"array", " array "},
-       {"struct", " Struct "},
-       {"decimal", " Decimal "},
-       {"fractions", " Fraction "},
-       {"pathlib", " Path PurePath PosixPath WindowsPath "},
-       {"uuid", " UUID "},
-       {"xml.etree.ElementTree", " Element "},
-       {"time", " struct_time "}}};
-  return c.module->stub && std::ranges::any_of(kPlain, [&](const auto& one) {
-           return one.first == c.module->name &&
-                  one.second.find(" " + c.name + " ") != std::string_view::npos;
-         });
-}
-
 std::optional<Names> Typer::NamesFor(const Node* attribute) {
   const Node* object = attribute->at(F::k_object);
   if (object == nullptr || (!unfinished_ && Overlooked(attribute))) return std::nullopt;
@@ -666,17 +669,22 @@ std::optional<Names> Typer::NamesFor(const Node* attribute) {
   const bool takes_none = std::ranges::all_of(
       parts, [](const Type& one) { return one.is(TK::kInstance) && TakesNoAttributes(*one.cls); });
   // Modules and objects take any attribute, except objects of classes that fix them.
-  if (Assigned(attribute) && !takes_none) return std::nullopt;
+  const Target target = takes_none ? Target::kNo : TargetOf(attribute);
+  if (target == Target::kIs) return std::nullopt;
   // In its own class an object may be of a class below.
   const bool one = (type.is(TK::kInstance) || type.is(TK::kClass)) && type.cls != nullptr;
   const bool inside =
       one && place_ && type.cls->module == &world_.program() && Inside(attribute, type.cls->node);
-  if (IsReceiver(object) || inside) return NamesOfReceiver(type, attribute);
+  if (IsReceiver(object) || inside) {
+    return target == Target::kNo ? NamesOfReceiver(type, attribute) : std::nullopt;
+  }
   if (type.is(TK::kModule)) {
     // sys.modules["json"] = ..., setattr(json, name, ...)
     const Changes& changes = world_.ChangesOf(world_.program());
     const std::string& name = type.module->name;
     if (changes.patched.contains(name) || changes.given.contains(name)) return std::nullopt;
+    if (object->is(K::k_identifier) && world_.ModuleExtended(object->text(), object->start))
+      return std::nullopt;
   }
   if (MayBeOther(attribute, parts)) return std::nullopt;
   auto names = world_.NamesOf(type);
@@ -688,9 +696,10 @@ std::optional<Names> Typer::NamesFor(const Node* attribute) {
       names->insert(names->end(), set->begin(), set->end());
     AssignedNames(world_.program().tree->text(), *names);
   }
-  std::sort(names->begin(), names->end());
-  names->erase(std::unique(names->begin(), names->end()), names->end());
-  return Names{.names = std::move(*names)};
+  Names result{.names = std::move(*names),
+               .only_written = only_written_ || target == Target::kMayBe};
+  AddHidden(parts, result);
+  return result;
 }
 
 }  // namespace pawl::monitors::python

@@ -24,8 +24,11 @@ struct WrittenPlace {
 
 // The names that may stand in an attribute.
 struct Names {
-  std::vector<std::string> names;  // sorted
-  bool whole = false;              // also those that begin with "_"
+  std::vector<std::string> names;   // sorted
+  bool whole = false;               // also those that begin with "_"
+  std::vector<std::string> hidden;  // of `names`, sorted: those that no list proposes
+  // What follows may make another name right: x.new = 1.
+  bool only_written = false;
 };
 
 inline bool Inside(const Node* node, const Node* around) {
@@ -74,8 +77,10 @@ class Typer {
   Type WithOverrides(const Type& of, std::string_view name, Type type);
   bool AddBelow(const Node* object, const std::vector<Type>& parts,
                 std::vector<std::string>& names);
+  void AddHidden(const std::vector<Type>& parts, Names& result);
   bool MayBeOther(const Node* attribute, const std::vector<Type>& parts);
   bool IsBare(const Class& c);
+  bool IsShared(const Node* object, const Class& c);
   bool PatchedElsewhere(const Module& module, const std::string& name);
   bool MayBeOfClassBelow(const Node* object);
   bool Overridden(const Node* member);
@@ -96,6 +101,8 @@ class Typer {
   bool ToldApart(const Node* object) const;
   bool Overlooked(const Node* attribute) const;
   bool GuardedAbove(const Node* node, bool module) const;
+  bool AsksForVersion(const Node* condition) const;
+  bool LeftByVersion(const Node* block, const Node* below) const;
   size_t ScopeStart(const Node* name);
   // self, cls and super() in a method, and what they have (receivers.cc).
   Type TypeOfReceiver(const Node* method, const Node* parameter);
@@ -108,15 +115,19 @@ class Typer {
   Type TestedType(const Node* call);
   Type Narrowed(const Node* use, const std::string& name, const Node* container, uint32_t last);
   Type WithTests(const Node* object, const Type& type);
-  bool Assigned(const Node* attribute) const;
+  enum class Target : uint8_t { kNo, kMayBe, kIs };
+  Target TargetOf(const Node* attribute) const;
+  bool Assigned(const Node* attribute) const { return TargetOf(attribute) != Target::kNo; }
   bool MayBeBoundBehind(const Node* use);
+  bool MayBeRenamed(const Node* use, const std::string& name);
   bool MayTakeGenerator(const Node* call);
-  static bool TakesNoGenerator(const Type& type, bool printed);
+  bool TakesNoGenerator(const Type& type, bool printed);
   void CheckNames(std::vector<Refusal>& refusals);
 
   SymbolTable& world_;
   bool unfinished_;
   std::optional<WrittenPlace> place_;
+  bool only_written_ = false;                  // see Names::only_written
   std::unordered_set<const Node*> receivers_;  // uses of self and cls
   std::unordered_map<const Node*, Type> known_;
   std::unordered_map<const Node*, std::unique_ptr<Scope>> scopes_;

@@ -45,7 +45,11 @@ class Caller {
                      .output = 0,
                      .allowed = allowed};
     const double begin = Spent();
-    const Status ran = model_.Run({.rows = {&row, 1}, .logits = logits_, .layers = layers});
+    ModelCall call;
+    call.rows = {&row, 1};
+    call.logits = logits_;
+    call.layers = layers;
+    const Status ran = model_.Run(call);
     return ran.ok() ? Spent() - begin : -1;
   }
   bool Fill() {
@@ -54,7 +58,10 @@ class Caller {
       rows.push_back(
           {.token = i, .position = i, .sequence = sequence_, .ancestors = 0, .output = -1});
     }
-    return model_.Run({.rows = rows, .logits = logits_}).ok();
+    ModelCall call;
+    call.rows = rows;
+    call.logits = logits_;
+    return model_.Run(call).ok();
   }
 
  private:
@@ -73,8 +80,10 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "%s: no shape\n", shape);
     return 1;
   }
-  const Result<std::unique_ptr<Model>> model =
-      RandomModel(*config, {.dtype = WeightDtype::kInt8, .threads = 1}, 1);
+  ModelOptions options;
+  options.dtype = WeightDtype::kInt8;
+  options.threads = 1;
+  const Result<std::unique_ptr<Model>> model = RandomModel(*config, options, 1);
   if (!model.ok()) {
     std::fprintf(stderr, "%s\n", model.error().ToString().c_str());
     return 1;

@@ -63,6 +63,29 @@ constexpr double kLikely = 0.9;
 // How many times of asking a tree that was worth much pays for later.
 constexpr double kMostCredit = 2;
 
+// Whether a call with a chain of likely tokens behind a node could have more tokens a second than
+// `best`. `gain`: the tokens that are expected without it, in so many nodes.
+template <typename Cost>
+bool ChainPays(double chance, double gain, int nodes, int most_nodes, double best,
+               const Cost& cost) {
+  double behind = chance;
+  for (int more = 1; more <= most_nodes - nodes; ++more) {
+    behind *= kLikely;
+    gain += behind;
+    if (gain / cost(nodes + more) > best) return true;
+  }
+  return false;
+}
+
+// The same for that many nodes, all as likely as the next one.
+template <typename Cost>
+bool AnyPays(double value, double gain, int nodes, int most_nodes, double best, const Cost& cost) {
+  for (int more = 1; more <= most_nodes - nodes; more *= 2) {
+    if ((gain + more * value) / cost(nodes + more) > best) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 int DraftTree::Child(int node, TokenId token) const {
@@ -536,14 +559,7 @@ void Drafter::GrowAll(std::span<const DraftTask> tasks, const DraftLimits& limit
                : tree.drafts());
       if (left <= 0 || depth > task.most_depth) continue;
       if (drawn && candidate.draw != parent.kept) continue;
-      if (weighs) {
-        // Could this many nodes, all as likely as this one, be worth more than what is chosen?
-        bool hope = false;
-        for (int more = 1; more <= most_nodes - nodes && !hope; more *= 2) {
-          hope = (gain + more * double{candidate.value}) / cost(nodes + more) > best;
-        }
-        if (!hope) break;
-      }
+      if (weighs && !AnyPays(double{candidate.value}, gain, nodes, most_nodes, best, cost)) break;
       const size_t before = tree.nodes.size();
       const int most = std::min(left, most_nodes - nodes);
       if (!GrowCandidate(task, candidate, most)) continue;
@@ -560,15 +576,10 @@ void Drafter::GrowAll(std::span<const DraftTask> tasks, const DraftLimits& limit
       if (nodes >= most_nodes || tree.drafts() >= task.most_nodes || depth >= task.most_depth) {
         continue;
       }
-      if (weighs && candidate.value <= candidate.chance && !drawn) {
-        // Sources are asked where a chain of likely tokens behind the node would pay.
-        bool hope = false;
-        double behind = candidate.chance * kLikely, chain = 0;
-        for (int more = 1; more <= most_nodes - nodes && !hope; ++more, behind *= kLikely) {
-          chain += behind;
-          hope = (gain + chain) / cost(nodes + more) > best;
-        }
-        if (!hope) continue;
+      // Sources are asked where what they say may pay.
+      if (weighs && candidate.value <= candidate.chance && !drawn &&
+          !ChainPays(double{candidate.chance}, gain, nodes, most_nodes, best, cost)) {
+        continue;
       }
       const size_t after = tree.nodes.size();
       for (size_t i = before; i < after; ++i) Expand(task, candidate.task, static_cast<int>(i));

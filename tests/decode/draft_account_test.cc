@@ -3,9 +3,11 @@
 // strangers.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -19,17 +21,21 @@
 namespace pawl {
 namespace {
 
-// Always proposes the same token, and counts how often it was asked.
+// Always proposes the same token, and counts how often it was asked. `interrupted`: at that time
+// the host does something else for a while.
 class OneTokenSource : public DraftSource {
  public:
-  OneTokenSource(TokenId token, float chance, int64_t& asked, bool given = false)
-      : token_(token), chance_(chance), asked_(asked), given_(given) {}
+  OneTokenSource(TokenId token, float chance, int64_t& asked, bool given = false,
+                 int64_t interrupted = -1)
+      : token_(token), chance_(chance), asked_(asked), given_(given), interrupted_(interrupted) {}
   std::unique_ptr<DraftSession> Follow(const DraftRequest&) override {
     class Session : public DraftSession {
      public:
       explicit Session(OneTokenSource& of) : of_(of) {}
       void Propose(const DraftPlace&, DraftCursor&, std::vector<DraftProposal>& out) override {
-        ++of_.asked_;
+        if (++of_.asked_ == of_.interrupted_) {
+          std::this_thread::sleep_for(std::chrono::milliseconds(400));
+        }
         out.push_back({of_.token_, 0, of_.chance_, 0, of_.given_});
       }
 
@@ -44,6 +50,7 @@ class OneTokenSource : public DraftSource {
   const float chance_;
   int64_t& asked_;
   const bool given_;
+  const int64_t interrupted_;
 };
 
 DraftSetting LettersSetting(const std::string& sources) {
@@ -90,7 +97,7 @@ TEST(LatencyModelTest, TheFirstCallGivesTheHeightAndTheSizeOfTheModelTheShape) {
 
 TEST(LatencyModelTest, CallsMoveThePointsNearThemAndThoseThatNoCallWasNear) {
   LatencyModel curve(ModelOfBytes(int64_t{1} << 30));
-  for (int i = 0; i < 50; ++i) {
+  for (int i = 0; i < 100; ++i) {
     curve.Learn(1, 10, 1e-3);
     curve.Learn(4, 10, 3e-3);
   }
@@ -139,6 +146,20 @@ TEST(LatencyModelTest, DraftsAloneTellWhatRowsTake) {
   }
   EXPECT_NEAR(curve.Seconds(1, 0), 100, 1);
   EXPECT_NEAR(curve.Seconds(4, 0, 3), 250, 5);
+}
+
+// A busy machine does something else now and then, for many times as long as a call takes.
+TEST(LatencyModelTest, ACallThatWasInterruptedTellsNothing) {
+  LatencyModel curve(ModelOfBytes(int64_t{1} << 30));
+  for (int i = 0; i < 100; ++i) {
+    curve.Learn(1, 10, 100);
+    curve.Learn(2, 10, i % 5 == 0 ? 10'000 : 120, 1);
+  }
+  EXPECT_NEAR(curve.Seconds(1, 0), 100, 1);
+  EXPECT_NEAR(curve.Seconds(2, 0, 1), 120, 3);
+  // All calls take longer now: that is no interruption.
+  for (int i = 0; i < 100; ++i) curve.Learn(1, 10, 400);
+  EXPECT_NEAR(curve.Seconds(1, 0), 400, 10);
 }
 
 DraftTask TaskOf(RequestDrafts& request, std::span<const TokenId> tokens, int nodes) {
@@ -253,6 +274,29 @@ TEST(DraftAccountTest, WhereDraftsPayTheEngineNeverRests) {
     ASSERT_FALSE(drafter->rests());
   }
   EXPECT_GE(drafts, 190);
+}
+
+// What the host does for a node is not what it takes where it was interrupted.
+TEST(DraftAccountTest, AnInterruptedHostDoesNotEndDrafts) {
+  LatencyModel curve(ModelOfBytes(int64_t{1} << 30));
+  for (int i = 0; i < 50; ++i) {
+    for (const int rows : {1, 2, 4, 8}) curve.Learn(rows, 0, 1e-3 + 5e-5 * rows);
+  }
+  for (const int64_t where : {401, 402, 403}) {  // at a root, and while a tree grows
+    int64_t asked = 0;
+    std::vector<Drafter::Named> more;
+    more.emplace_back("one",
+                      std::make_unique<OneTokenSource>(TokenId{3}, 0.9f, asked, false, where));
+    const auto drafter = DrafterOf(LettersSetting("off"), std::move(more));
+    const auto request = drafter->Begin({});
+    int drafted = 0;
+    for (int i = 0; i < 300; ++i) {
+      if (DraftAndMiss(*drafter, *request, curve, 1, 3) > 0) ++drafted;
+      drafter->SpendOnCall(i == 150 ? 10 : 1e-6);
+    }
+    EXPECT_GT(asked, where);
+    EXPECT_GT(drafted, 290) << where;
+  }
 }
 
 // Without drafts a forced token is a row of the next call. A draft of it saves no call.

@@ -54,6 +54,37 @@ constexpr int kTrials = 16, kTriedAgain = 4, kTriedEnough = 4;
 constexpr double kKept = 1 - 1.0 / 256;
 // In times of a call: a trial that was interrupted tells nothing more.
 constexpr double kMostLost = 4;
+// In times of what it takes on average: the host's work for a call that was interrupted.
+constexpr double kMostUsual = 3;
+// Of its average, the first values tell the least only: they may have been interrupted.
+constexpr int64_t kFirst = 4;
+// How often what comes behind a draft is foreseen, where it is.
+constexpr double kLikely = 0.9;
+// How many times of asking a tree that was worth much pays for later.
+constexpr double kMostCredit = 2;
+
+// Whether a call with a chain of likely tokens behind a node could have more tokens a second than
+// `best`. `gain`: the tokens that are expected without it, in so many nodes.
+template <typename Cost>
+bool ChainPays(double chance, double gain, int nodes, int most_nodes, double best,
+               const Cost& cost) {
+  double behind = chance;
+  for (int more = 1; more <= most_nodes - nodes; ++more) {
+    behind *= kLikely;
+    gain += behind;
+    if (gain / cost(nodes + more) > best) return true;
+  }
+  return false;
+}
+
+// The same for that many nodes, all as likely as the next one.
+template <typename Cost>
+bool AnyPays(double value, double gain, int nodes, int most_nodes, double best, const Cost& cost) {
+  for (int more = 1; more <= most_nodes - nodes; more *= 2) {
+    if ((gain + more * value) / cost(nodes + more) > best) return true;
+  }
+  return false;
+}
 
 }  // namespace
 
@@ -375,7 +406,7 @@ bool Drafter::Grow(const DraftTask& task, const Candidate& candidate, int planne
 }
 
 void Drafter::Draft(std::span<const DraftTask> tasks, const DraftLimits& limits) {
-  double seconds = 0, asking = 0;
+  double seconds = 0, asking = 0, reading = 0;
   int asked = 0;
   free_ = limits.curve == nullptr || setting_.options.always;
   least_chance_ = std::max(kLeastChance, limits.least_chance);
@@ -387,9 +418,13 @@ void Drafter::Draft(std::span<const DraftTask> tasks, const DraftLimits& limits)
     Timer timer(seconds);
     {
       Timer timer_of_asking(asking);
-      asked = Ask(tasks);
+      asked = Ask(tasks, reading);
     }
-    if (asked > 0) GrowAll(tasks, limits, asking);
+    if (asked > 0) {
+      Spend(reading);  // takes long, and once
+      charged_ = asked * Average((asking - reading) / asked, asks_, ask_seconds_);
+      GrowAll(tasks, limits, charged_ / asked);
+    }
   }
   if (asked == 0) return;
   if (!free_) {
@@ -407,18 +442,29 @@ void Drafter::Draft(std::span<const DraftTask> tasks, const DraftLimits& limits)
     token_seconds_ =
         limits.curve->Seconds(std::min(outputs, limits.rows), limits.context) / outputs;
     const double drafted = limits.curve->Seconds(rows, limits.context, rows - limits.rows);
-    Charge(seconds + drafted - plain, plain, drafting);
+    Charge(charged_ + drafted - plain, plain, drafting);
   }
-  Average(asking / asked, asks_, ask_seconds_);
   stats_.seconds += seconds;
   for (const DraftTask& task : tasks) {
     task.request->stats_.seconds += seconds / static_cast<double>(tasks.size());
   }
 }
 
-void Drafter::Average(double value, int64_t& times, double& mean) {
-  mean += (value - mean) * std::max(kNewestAnswer, 1.0 / static_cast<double>(++times));
+double Drafter::Average(double value, int64_t& times, double& mean) {
+  if (++times <= kFirst) {
+    mean = times == 1 ? value : std::min(mean, value);
+    return mean;
+  }
+  const double usual = std::min(value, kMostUsual * mean);
+  mean += (usual - mean) * std::max(kNewestAnswer, 1.0 / static_cast<double>(times - kFirst + 1));
+  return usual;
 }
+
+void Drafter::Spend(double seconds) {
+  saved_ -= plain_seconds_ > 0 ? std::min(seconds, kMostLost * plain_seconds_) : seconds;
+}
+
+void Drafter::SpendOnCall(double seconds) { saved_ -= Average(seconds, learned_, learn_seconds_); }
 
 void Drafter::Charge(double cost, double plain, int drafting) {
   // Of the calls before; their tokens have come.
@@ -439,7 +485,7 @@ void Drafter::Charge(double cost, double plain, int drafting) {
 }
 
 // The roots of those that do not sleep, and what may come after them; how many these are.
-int Drafter::Ask(std::span<const DraftTask> tasks) {
+int Drafter::Ask(std::span<const DraftTask> tasks, double& reading) {
   heap_.clear();
   int asked = 0;
   const bool rests = !free_ && this->rests();
@@ -455,7 +501,12 @@ int Drafter::Ask(std::span<const DraftTask> tasks) {
       continue;
     }
     if (tasks[i].most_nodes <= 0 || tasks[i].most_depth <= 0) continue;
-    Prepare(tasks[i]);
+    double preparing = 0;
+    {
+      const bool reads = request.seen_ < tasks[i].prompt;
+      Timer timer(reads ? reading : preparing);
+      Prepare(tasks[i]);
+    }
     Expand(tasks[i], static_cast<int>(i), 0);
     ++asked;
   }
@@ -508,14 +559,7 @@ void Drafter::GrowAll(std::span<const DraftTask> tasks, const DraftLimits& limit
                : tree.drafts());
       if (left <= 0 || depth > task.most_depth) continue;
       if (drawn && candidate.draw != parent.kept) continue;
-      if (weighs) {
-        // Could this many nodes, all as likely as this one, be worth more than what is chosen?
-        bool hope = false;
-        for (int more = 1; more <= most_nodes - nodes && !hope; more *= 2) {
-          hope = (gain + more * double{candidate.value}) / cost(nodes + more) > best;
-        }
-        if (!hope) break;
-      }
+      if (weighs && !AnyPays(double{candidate.value}, gain, nodes, most_nodes, best, cost)) break;
       const size_t before = tree.nodes.size();
       const int most = std::min(left, most_nodes - nodes);
       if (!GrowCandidate(task, candidate, most)) continue;
@@ -532,11 +576,16 @@ void Drafter::GrowAll(std::span<const DraftTask> tasks, const DraftLimits& limit
       if (nodes >= most_nodes || tree.drafts() >= task.most_nodes || depth >= task.most_depth) {
         continue;
       }
+      // Sources are asked where what they say may pay.
+      if (weighs && candidate.value <= candidate.chance && !drawn &&
+          !ChainPays(double{candidate.chance}, gain, nodes, most_nodes, best, cost)) {
+        continue;
+      }
       const size_t after = tree.nodes.size();
       for (size_t i = before; i < after; ++i) Expand(task, candidate.task, static_cast<int>(i));
     }
   }
-  if (nodes > 0) Average(seconds / nodes, grown_, node_seconds_);
+  if (nodes > 0) charged_ += nodes * Average(seconds / nodes, grown_, node_seconds_);
   if (weighs && best_gain / cost(chosen) < (1 + kMargin) * alone / cost(0)) {
     best_gain = alone;
     chosen = 0;
@@ -548,27 +597,40 @@ void Drafter::GrowAll(std::span<const DraftTask> tasks, const DraftLimits& limit
     if (grown.drawn) --tree.nodes[static_cast<size_t>(grown.parent)].kept;
     if (grown.node) tree.nodes.pop_back();
   }
-  // Asking has been paid for now, but the next time it need not be.
-  const bool pays = !weighs || best_gain / (cost(chosen) + asking) > alone / cost(0);
-  for (const DraftTask& task : tasks) {
-    RequestDrafts& request = *task.request;
+  // What a node is worth to its output: the calls that its tokens save, without its rows.
+  const double token = weighs ? cost(0) / alone : 0;
+  const double row = weighs && chosen > 0 ? (cost(chosen) - cost(0)) / chosen : 0;
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    RequestDrafts& request = *tasks[i].request;
     if (request.tree.nodes.empty()) continue;
     if (request.tree.drafts() > 0 || !weighs) {
       ++request.stats_.calls;
       request.stats_.rows += request.tree.drafts();
-      for (size_t i = 1; i < request.tree.nodes.size(); ++i) {
-        request.stats_.expected += double{request.tree.nodes[i].chance};
+      for (size_t n = 1; n < request.tree.nodes.size(); ++n) {
+        request.stats_.expected += double{request.tree.nodes[n].chance};
       }
     }
-    if (!weighs || (pays && request.tree.drafts() > 0)) {
-      request.backoff_ = 0;
-      continue;
+    if (!weighs) continue;
+    double worth = 0;
+    for (const Grown& grown : order_) {
+      if (!std::cmp_equal(grown.task, i)) continue;
+      worth += double{grown.value} * (grown.given ? given_share : 1) * token - row;
     }
-    const double worth = ask_seconds_ * alone / (kVain * cost(0));
-    request.backoff_ = std::clamp(2 * request.backoff_, 1, kMostSleep);
-    request.backoff_ = std::min(request.backoff_, static_cast<int>(std::min(worth, 1e6)));
-    request.sleep_ = request.backoff_;
+    Judge(request, worth - asking, asking, cost(0) / alone);
   }
+}
+
+void Drafter::Judge(RequestDrafts& request, double worth, double asking, double plain) const {
+  request.credit_ = std::min(request.credit_ + worth, kMostCredit * asking);
+  if (request.credit_ >= 0) {
+    request.backoff_ = 0;
+    return;
+  }
+  const double vain = ask_seconds_ / (kVain * plain);
+  request.backoff_ = std::clamp(2 * request.backoff_, 1, kMostSleep);
+  request.backoff_ = std::min(request.backoff_, static_cast<int>(std::min(vain, 1e6)));
+  request.sleep_ = request.backoff_;
+  request.credit_ = 0;
 }
 
 void Drafter::Verified(RequestDrafts& request, int index, TokenId came, bool drawn) {

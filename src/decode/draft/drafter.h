@@ -83,6 +83,8 @@ class RequestDrafts {
   size_t seen_ = 0;                                  // tokens that followers know
   size_t prompt_ = 0;
   int sleep_ = 0, backoff_ = 0;  // calls without drafts to come; how many the last time
+  // Seconds by which the trees asked for lately were worth more than asking.
+  double credit_ = 0;
   DraftStats stats_;
 };
 
@@ -137,8 +139,10 @@ class Drafter {
   // drafts would have had to draw it; false: it is forced, so it would have been a row of such a
   // call.
   void Verified(RequestDrafts& request, int node, TokenId came, bool drawn = true);
-  // Time that drafts took on top: to learn from answers and outputs.
-  void Spend(double seconds) { saved_ -= seconds; }
+  // Time that drafts took on top: to begin an output and to learn from a whole one.
+  void Spend(double seconds);
+  // The same, to learn from the answers of a call.
+  void SpendOnCall(double seconds);
   bool wants_logits() const { return wants_logits_; }
   bool wants_all_logits() const { return wants_all_logits_; }
   // Where wants_logits: the logits there. `visited`: the output came by.
@@ -211,11 +215,13 @@ class Drafter {
   };
 
   explicit Drafter(DraftSetting setting);
-  int Ask(std::span<const DraftTask> tasks);
-  // `asking`: the seconds that Ask took.
+  // `reading`: gains the seconds that new prompts took.
+  int Ask(std::span<const DraftTask> tasks, double& reading);
+  // `asking`: the seconds that Ask took for an output.
   void GrowAll(std::span<const DraftTask> tasks, const DraftLimits& limits, double asking);
-  // The newest counts at least for a share.
-  static void Average(double value, int64_t& times, double& mean);
+  // The newest counts at least for a share, an interrupted one for no more than others. Returns
+  // what is to be charged for it.
+  static double Average(double value, int64_t& times, double& mean);
   // What a call has cost more than without drafts, in seconds; `plain`: what it takes without;
   // `drafting`: the outputs that had drafts in it.
   void Charge(double cost, double plain, int drafting);
@@ -232,6 +238,8 @@ class Drafter {
   bool GrowCandidate(const DraftTask& task, const Candidate& candidate, int most);
   // Makes the node; false when the constraint refuses the token.
   bool Grow(const DraftTask& task, const Candidate& candidate, int planned);
+  // Whether an output is asked for again, by what its tree was worth in seconds, asking included.
+  void Judge(RequestDrafts& request, double worth, double asking, double plain) const;
   // The most nodes for which a call takes no more than is allowed.
   int MostNodes(const DraftLimits& limits) const;
   float ChanceOf(size_t source, const DraftProposal& proposal) const;
@@ -254,9 +262,10 @@ class Drafter {
   int planned_ = 0;  // nodes of a tree
   bool wants_logits_ = false, wants_all_logits_ = false;
   std::vector<Grown> order_;
-  // Of a node on average, and of asking what comes after a root.
-  double node_seconds_ = 0, ask_seconds_ = 0;
-  int64_t grown_ = 0, asks_ = 0;
+  // Of a node on average, of asking what comes after a root, and of learning from a call.
+  double node_seconds_ = 0, ask_seconds_ = 0, learn_seconds_ = 0;
+  int64_t grown_ = 0, asks_ = 0, learned_ = 0;
+  double charged_ = 0;  // of the host for the call that comes
   // Of calls that were asked for: how many lately, and what they have saved, in seconds. A call
   // counts less with each that follows.
   int trials_ = 0;

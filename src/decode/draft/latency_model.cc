@@ -13,6 +13,9 @@
 // difference between what a call takes and what the curve says goes to the context's share where
 // contexts are long.
 //
+// Other programs interrupt calls, and make the machine slower for a while. A single call that takes
+// far too long tells nothing. Where one number of rows takes longer, so do others.
+//
 // A draft takes longer than a row of forced text: its logits are computed too, and it stands in a
 // tree. In a call of the shipped model for eight
 // outputs a row of forced text took 42 us, and a draft 60 us. So where calls without drafts have
@@ -21,6 +24,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 namespace pawl {
 namespace {
@@ -32,6 +36,12 @@ constexpr double kCachedShare = 0.3;
 // Calls near a point before it tells the shape, and the largest share.
 constexpr float kKnownCalls = 4;
 constexpr double kMostShare = 1;
+// In times of what is expected: a call that takes longer was interrupted.
+constexpr double kInterrupted = 2;
+// A machine that is slower for one number of rows is slower for others: their share of the change.
+constexpr double kLevel = 0.5;
+// What a call takes from what is known of other numbers of rows, and from the price of a draft.
+constexpr double kForgotten = 1.0 / 256, kCheaper = 1.0 / 1024;
 
 // What a row takes more in times of one row, from two numbers of rows and what these take.
 // `otherwise`: where they do not tell.
@@ -91,10 +101,20 @@ void LatencyModel::Learn(int rows, int context, double seconds, int drafts) {
   }
   most_rows_ = std::max(most_rows_, rows);
   const double expected = Seconds(rows, context, drafts);
-  // A call that was interrupted for long tells nothing.
+  // A call that was interrupted tells nothing; two in a row tell that calls take longer now. Where
+  // it happens often, what was known is wrong.
+  const size_t next = x > 0 ? n + 1 : n;
+  const bool sure = std::min(calls_[n], calls_[next]) >= kKnownCalls;
+  const bool slow = sure && seconds > kInterrupted * expected;
+  if (slow && !std::exchange(slow_, true)) {
+    calls_[n] /= 2;
+    if (next != n) calls_[next] /= 2;
+    return;
+  }
+  slow_ = slow;
   const double off = std::clamp(seconds - expected, -expected, expected);
   const double seen = static_cast<double>(rows) * std::max(1, context);
-  if (drafts > 0 && LearnDrafts(n, x > 0 ? n + 1 : n, drafts, off)) return;
+  if (drafts > 0 && LearnDrafts(n, next, drafts, off)) return;
   if (context > 256) per_context_ = std::max(0.0, per_context_ + 0.25 * kNewest * off / seen);
   const auto learn = [&](size_t at, double share) {
     calls_[at] += static_cast<float>(share);
@@ -103,6 +123,19 @@ void LatencyModel::Learn(int rows, int context, double seconds, int drafts) {
   };
   learn(n, 1 - x);
   learn(n + 1, x);
+  if (drafts == 0) per_draft_ *= 1 - kCheaper;
+  // Points that few calls were near, or none lately, go back to the shape. Otherwise a few slow
+  // calls would mean that no such call is made again.
+  const auto shape = [&](size_t at) {
+    return 1 + share_ * static_cast<double>((size_t{1} << at) - 1);
+  };
+  for (size_t i = 0; i < kPoints; ++i) {
+    if (i == n || i == next || calls_[i] == 0) continue;
+    calls_[i] *= static_cast<float>(1 - kForgotten);
+    if (sure) points_[i] *= 1 + kLevel * kNewest * off / expected;
+    const double unknown = std::max(0.0, 1 - double{calls_[i] / kKnownCalls});
+    points_[i] += kNewest * unknown * (points_[n] * shape(i) / shape(n) - points_[i]);
+  }
   // More rows never take less: what one point learned holds for its neighbours.
   for (size_t i = n + 1; i < kPoints; ++i) points_[i] = std::max(points_[i], points_[i - 1]);
   for (size_t i = n; i-- > 0;) points_[i] = std::min(points_[i], points_[i + 1]);
@@ -112,8 +145,10 @@ void LatencyModel::Learn(int rows, int context, double seconds, int drafts) {
   if (high > low) {
     share_ = ShareOf(static_cast<double>(size_t{1} << low), points_[low],
                      static_cast<double>(size_t{1} << high), points_[high], share_);
+  } else if (share_ > kCachedShare) {
+    share_ += kNewest * (kCachedShare - share_);
   }
-  FollowShape(n, x > 0 ? n + 1 : n);
+  FollowShape(n, next);
 }
 
 }  // namespace pawl

@@ -43,6 +43,7 @@ class LatencyModel {
   bool known_ = false;
   double share_ = 0.06;  // of the first row's time, what one more takes until it is measured
   int most_rows_ = 0;    // of the calls that it has learned from
+  bool slow_ = false;    // the last call took far longer than expected
   std::array<double, kPoints> points_ = {};
   std::array<float, kPoints> calls_ = {};        // that each has learned from
   std::array<float, kPoints> plain_calls_ = {};  // the same, without drafts

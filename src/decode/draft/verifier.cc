@@ -29,6 +29,8 @@ namespace {
 // Of the time for which a device needs nothing, what draft models may take: the head runs in it
 // too, and it waits for them.
 constexpr double kShareOfWindow = 0.5;
+// Of context_of_all_: the call before read a prompt.
+constexpr int64_t kBehindPrompt = -2;
 // How fast what is known of this time falls and grows.
 constexpr double kWindowFalls = 0.5, kWindowGrows = 1.0 / 16;
 
@@ -165,7 +167,10 @@ void DraftVerifier::BeginCall(int64_t pages, int others, bool prompts_wait, bool
   rows_ = others;
   outputs_ = 0;
   context_ = 0;
-  context_of_all_ = others > 0 ? -1 : 0;
+  // The first call behind a prompt finds its weights in no cache. Others are like those that drafts
+  // save.
+  const bool behind_prompt = context_of_all_ == -1 && curve_.known();
+  context_of_all_ = others > 0 ? -1 : behind_prompt ? kBehindPrompt : 0;
 }
 
 void DraftVerifier::Offer(OutputDrafts* drafts, const OutputBuilder& run, SequenceId sequence,
@@ -411,7 +416,6 @@ int DraftVerifier::Settle(OutputDrafts& drafts, const CallAnswers& answers, Sequ
       drafter.Verified(*drafts.drafted_, at, came, drawn);
     }
   }
-  drafter.Spend(seconds);
   const auto node = static_cast<size_t>(drafts.reached_);
   const int accepted = tree.nodes[node].depth;
   counts_.accepted += accepted;
@@ -419,15 +423,19 @@ int DraftVerifier::Settle(OutputDrafts& drafts, const CallAnswers& answers, Sequ
   const int pending = drafts.node_rows_[0].row + 1;
   const int rows = pending + static_cast<int>(drafts.nodes_.size());
   drafts.nodes_.clear();
-  if (ended) return length;
   const int row = drafts.node_rows_[node].row;
-  if (rows > drafts.plain_rows_) {
-    if (model_.CommitTree(sequence, row).ok()) return length + accepted;
-    model_.Truncate(sequence, length);
-    return length;
+  bool kept = true;
+  if (!ended) {
+    Timer timer(seconds);
+    if (rows > drafts.plain_rows_) {
+      kept = model_.CommitTree(sequence, row).ok();
+      if (!kept) model_.Truncate(sequence, length);
+    } else if (row + 1 < drafts.plain_rows_) {
+      model_.Truncate(sequence, length + accepted);
+    }
   }
-  if (row + 1 < drafts.plain_rows_) model_.Truncate(sequence, length + accepted);
-  return length + accepted;
+  drafter.SpendOnCall(seconds);
+  return ended || !kept ? length : length + accepted;
 }
 
 void DraftVerifier::End(OutputDrafts& drafts, bool failed) {

@@ -203,9 +203,10 @@ class DraftVerifier {
   std::vector<DraftTask> tasks_;
   int64_t pages_ = 0;
   int rows_ = 0, outputs_ = 0;
-  int drafted_rows_ = 0;                    // of drafts
-  int64_t context_ = 0;                     // of the tasks
-  int64_t context_of_all_ = 0;              // -1: a prompt is read, or rows of others run
+  int drafted_rows_ = 0;  // of drafts
+  int64_t context_ = 0;   // of the tasks
+  // -1: a prompt is read, or rows of others run; -2: one was read in the call before.
+  int64_t context_of_all_ = 0;
   bool overlaps_ = false;                   // draft models go on while the call runs
   bool grown_ = false;                      // the trees of the tasks are those of the call
   std::optional<Clock::time_point> began_;  // of what a device does while it needs nothing

@@ -45,7 +45,10 @@ export async function compiled(source, own) {
     const url = new URL(source ?? own, import.meta.url);
     if (url.protocol === "file:") {
       const { readFile } = await import("node:fs/promises");
-      return WebAssembly.compile(await readFile(url));
+      const bytes = await readFile(url).catch((cause) => {
+        throw new PawlError("io", `cannot load the module: ${cause.message}`, url.href, cause);
+      });
+      return WebAssembly.compile(bytes);
     }
     source = await fetch(url);
   }

@@ -47,7 +47,7 @@ def record_times(page, runs):
 
 def check_stop(page):
     """A long output, which ends where the user says so; then a schema with a mistake."""
-    page.choose("#schema", '{"type": "array", "items": {"type": "string", "minLength": 40}, "minItems": 40}')
+    page.choose("#schema", '{"type": "array", "items": {"type": "string", "minLength": 20}, "minItems": 12}')
     page.run("document.getElementById('write').click()")
     page.wait("document.getElementById('record').textContent.length > 20")
     page.run("document.getElementById('stop').click()")

@@ -206,6 +206,35 @@ TEST(DraftAccountTest, WhereANodeCostsMoreThanItsShareOfAStepItIsTriedSixteenTim
   EXPECT_GT(asked, 17 + 4);
 }
 
+// Text without a constraint: a draft that costs a sixth of a call and is wrong comes once in some
+// 17 calls. Where drafts are right, each call has some.
+TEST(DraftAccountTest, InFreeTextTrialsTakeAHundredthOfTheTime) {
+  LatencyModel curve(ModelOfBytes(int64_t{1} << 30));
+  for (int i = 0; i < 60; ++i) {
+    for (const int rows : {1, 2, 4, 8, 16, 32})
+      curve.Learn(rows, 0, 1000 + 167 * (rows - 1), rows - 1);
+  }
+  const std::vector<TokenId> tokens = {1};
+  const auto calls_with_drafts = [&](TokenId came, bool free_text) {
+    int64_t asked = 0, calls = 0;
+    const auto drafter = OneTokenDrafter(asked, 0.5f);
+    const auto request = drafter->Begin({});
+    for (int i = 0; i < 51; ++i) {
+      DraftTask task = TaskOf(*request, tokens, 1);
+      task.free_text = free_text;
+      drafter->CountCall();
+      drafter->Draft({&task, 1}, {.curve = &curve});
+      if (!request->tree.nodes.empty()) drafter->Verified(*request, 0, came);
+      calls += request->tree.drafts() > 0 ? 1 : 0;
+    }
+    return calls;
+  };
+  EXPECT_GE(calls_with_drafts(5, true), 2);
+  EXPECT_LE(calls_with_drafts(5, true), 4);
+  EXPECT_GT(calls_with_drafts(5, false), 4);
+  EXPECT_GT(calls_with_drafts(3, true), 45);
+}
+
 // One call for eight outputs, whose tokens are the drafts or are not; how many drafts it had.
 int DraftForEight(Drafter& drafter, std::vector<std::unique_ptr<RequestDrafts>>& requests,
                   const LatencyModel& curve, TokenId came) {

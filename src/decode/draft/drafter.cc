@@ -23,7 +23,9 @@
 // come as rows of the next call anyway. If the account is not above zero after sixteen trials, the
 // engine rests for as many calls, makes four more, rests for twice as many, and so on. A trial is
 // an output that has drafts in a call. Until drafts have paid, no more outputs are asked for than
-// there are trials left, so a large batch does not spend more on them than a small one.
+// there are trials left, so a large batch does not spend more on them than a small one. Without a
+// constraint guesses are right less often. There trials that were wrong may take a hundredth of the
+// time of all calls, so a short text has one or two.
 #include "src/decode/draft/drafter.h"
 
 #include <algorithm>
@@ -50,6 +52,8 @@ constexpr double kMargin = 0.03;
 constexpr double kMostSlower = 1.5;
 // Trials are counted by outputs: a call in which eight outputs have drafts is eight trials.
 constexpr int kTrials = 16, kTriedAgain = 4, kTriedEnough = 4;
+// Of the time of all calls, what trials in text without a constraint may take.
+constexpr double kFreeTextTrials = 0.01;
 // What a call says of the account of those before it.
 constexpr double kKept = 1 - 1.0 / 256;
 // In times of a call: a trial that was interrupted tells nothing more.
@@ -501,6 +505,8 @@ int Drafter::Ask(std::span<const DraftTask> tasks, double& reading) {
       continue;
     }
     if (tasks[i].most_nodes <= 0 || tasks[i].most_depth <= 0) continue;
+    const double may_lose = kFreeTextTrials * static_cast<double>(calls_) * plain_seconds_;
+    if (!free_ && tasks[i].free_text && saved_ < -may_lose) continue;
     double preparing = 0;
     {
       const bool reads = request.seen_ < tasks[i].prompt;

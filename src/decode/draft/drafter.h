@@ -97,6 +97,7 @@ struct DraftTask {
   int most_nodes = 0;
   int most_depth = 0;
   DraftTarget target = {};
+  bool free_text = false;  // without a constraint: guesses are right less often
 };
 
 struct DraftLimits {

@@ -199,6 +199,7 @@ void DraftVerifier::Offer(OutputDrafts* drafts, const OutputBuilder& run, Sequen
     if (!view->knows_place()) return;
     at = std::move(view);
   }
+  const bool free_text = at == nullptr;
   pages_ -= needed;
   context_ += length + rows;
   tasks_.push_back({.request = drafts->drafted_.get(),
@@ -208,7 +209,8 @@ void DraftVerifier::Offer(OutputDrafts* drafts, const OutputBuilder& run, Sequen
                     .mask = run.mask(),
                     .most_nodes = nodes,
                     .most_depth = depth,
-                    .target = {&model_, sequence, length}});
+                    .target = {&model_, sequence, length},
+                    .free_text = free_text});
 }
 
 bool DraftVerifier::Grow() {

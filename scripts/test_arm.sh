@@ -7,7 +7,8 @@
 #                                     cut goes on where it ended; --again runs all cases, --no-build only what is built
 #   scripts/test_arm.sh --write       bench/results/arm.tsv from build-arm/results/: program, case, result
 #
-# PAWL_ARM_CPU=NAME: qemu's processor (max; cortex-a72, neoverse-n1, ...). PAWL_ARM_SECONDS: what a case may take (600).
+# PAWL_ARM_CPU=NAME: qemu's processor (max; cortex-a72, neoverse-n1, ...). What runs models is seven times as fast with
+# neoverse-n1: qemu computes BFMMLA and SMMLA slowly. PAWL_ARM_SECONDS: the processor time that a case may take (600).
 # PAWL_ARM_MOST: cases that took longer than so many seconds in build/reports are left out (scripts/arm_cases.py --help).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -18,7 +19,7 @@ build=yes
 programs=()
 for argument in "$@"; do
   case "$argument" in
-    -h | --help) sed -n '2,12s/^# \{0,1\}//p' scripts/test_arm.sh; exit 0 ;;
+    -h | --help) sed -n '2,13s/^# \{0,1\}//p' scripts/test_arm.sh; exit 0 ;;
     --quick) mode=quick ;;
     --write) mode="write" ;;
     --again) again=yes ;;

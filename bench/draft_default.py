@@ -60,7 +60,7 @@ def priced(command, batch, share, pairs, file):
     row["drafted"] = statistics.median(stats["drafts"]["rows"] for stats in told["auto"])
     row["accepted"] = statistics.median(stats["drafts"]["accepted"] for stats in told["auto"])
     row["model"] = statistics.median(price(auto, batch, share) / price(off, batch, share) for off, auto in zip(told["off"], told["auto"]))
-    row["host"] = statistics.median(stats["drafts"]["seconds"] / stats["seconds"]["output"] for stats in told["auto"])
+    row["host"] = statistics.median(stats["drafts"]["seconds"] / max(stats["seconds"]["output"], 1e-3) for stats in told["auto"])
     row["priced"] = row["model"] + row["host"]
     return row
 

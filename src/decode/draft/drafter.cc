@@ -54,6 +54,7 @@ constexpr double kMostSlower = 1.5;
 constexpr int kTrials = 16, kTriedAgain = 4, kTriedEnough = 4;
 // Of the time of all calls, what trials in text without a constraint may take.
 constexpr double kFreeTextTrials = 0.01;
+constexpr int kFreeTextNodes = 2;  // of one of these
 // What a call says of the account of those before it.
 constexpr double kKept = 1 - 1.0 / 256;
 // In times of a call: a trial that was interrupted tells nothing more.
@@ -558,8 +559,9 @@ void Drafter::GrowAll(std::span<const DraftTask> tasks, const DraftLimits& limit
       const DraftNode& parent = tree.nodes[static_cast<size_t>(candidate.parent)];
       const int depth = parent.depth + 1;
       const bool drawn = candidate.draw >= 0;
+      const bool tries = weighs && task.free_text && saved_ <= 0;
       const auto left =
-          task.most_nodes -
+          (tries ? std::min(task.most_nodes, kFreeTextNodes) : task.most_nodes) -
           (setting_.rules.replaces()
                ? static_cast<int>(std::ranges::count(order_, candidate.task, &Grown::task))
                : tree.drafts());

@@ -4,7 +4,7 @@
 --     nvim --headless -u NONE -n -c 'luafile scripts/inline_completion.lua'
 --
 -- The method is of version 3.18 of the protocol, which Neovim knows by itself from 0.12 on; here the request is made by hand, so
--- that any Neovim from 0.7 on does. PAWL_OUT gets {"items": [...], "line": "the line with the completion", "error": "..."}.
+-- that any Neovim from 0.7 on does. The language is that of the file's name, or PAWL_LANGUAGE. PAWL_OUT gets {"items": [...], "line": "the line with the completion", "error": "..."}.
 
 local function finish(report)
   local file = io.open(os.getenv('PAWL_OUT') or '/dev/stdout', 'w')
@@ -18,7 +18,13 @@ if os.getenv('PAWL_MODEL') then
   vim.list_extend(command, { '--model', os.getenv('PAWL_MODEL') })
 end
 vim.cmd('edit ' .. vim.fn.fnameescape(os.getenv('PAWL_FILE')))
-vim.bo.filetype = os.getenv('PAWL_LANGUAGE') or 'typescript'
+local languages = { py = 'python', ts = 'typescript', tsx = 'typescriptreact', java = 'java' }
+local language = os.getenv('PAWL_LANGUAGE') or languages[vim.fn.expand('%:e')]
+if not language then
+  finish({ error = 'PAWL_FILE: the language is not known by the name; PAWL_LANGUAGE names it' })
+  return
+end
+vim.bo.filetype = language
 local client = vim.lsp.start_client({ name = 'pawl', cmd = command, root_dir = vim.fn.getcwd() })
 if not client then
   finish({ error = 'the server cannot be started' })

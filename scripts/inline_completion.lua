@@ -4,7 +4,8 @@
 --     nvim --headless -u NONE -n -c 'luafile scripts/inline_completion.lua'
 --
 -- The method is of version 3.18 of the protocol, which Neovim knows by itself from 0.12 on; here the request is made by hand, so
--- that any Neovim from 0.7 on does. The language is that of the file's name, or PAWL_LANGUAGE. PAWL_OUT gets {"items": [...], "line": "the line with the completion", "error": "..."}.
+-- that any Neovim from 0.7 on does. The language is that of the file's name, or PAWL_LANGUAGE. PAWL_OUT gets
+-- {"items": [...], "line": "the line with the completion", "error": "..."}.
 
 local function finish(report)
   local file = io.open(os.getenv('PAWL_OUT') or '/dev/stdout', 'w')

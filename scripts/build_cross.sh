@@ -22,7 +22,8 @@ if [[ ${1:-} == --quick ]]; then
 fi
 case "${1:-}" in
   -h | --help) sed -n '2,10s/^# \{0,1\}//p' scripts/build_cross.sh; exit 0 ;;
-  "" | -*) echo "build_cross.sh: name a target (--help)" >&2; exit 2 ;;
+  "") echo "build_cross.sh: name a target (--help)" >&2; exit 2 ;;
+  -*) echo "build_cross.sh: unknown option '$1' (--help)" >&2; exit 2 ;;
 esac
 target=$1
 shift

@@ -220,7 +220,8 @@ class PromptFormatter : public Formatter {
 std::string TextsOf(const JsonReader& in) {
   if (in.IsString()) return in.String();
   std::string text;
-  for (const JsonReader block : in.Array().items()) {
+  if (!in.IsArray()) in.Fail("must be a string or an array of blocks");
+  for (const JsonReader block : in.items()) {
     const JsonReader type = block.Object()["type"];
     if (type.String() != "text" && in.ok()) {
       type.Unsupported("is " + json::Quote(type.String()) + ": this server takes text");

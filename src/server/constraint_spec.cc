@@ -448,6 +448,13 @@ class Reader {
       if (out_.tools.empty()) out_.choice.mode = ToolChoice::Mode::kNone;
       return AllowAll();
     }
+    if (!choice["type"].present() && !choice["function"].present() && !choice["name"].present())
+      return choice["type"].Fail("is missing");
+    if (choice["type"].present() && type != "function" && type != "custom" && type != "tool") {
+      return choice["type"].Fail(
+          "is " + Quote(type) +
+          R"(; there are "function", "custom", "tool", "allowed_tools", "auto", "any" and "none")");
+    }
     const std::optional<size_t> tool = NamedBy(choice);
     if (!tool) return;
     out_.choice.mode = ToolChoice::Mode::kRequired;

@@ -127,6 +127,9 @@ TEST(ConstraintSpecTest, WhatIsWrongIsNamed) {
       {R"({"tool_choice":{"type":"function","function":{"name":"b"}},
         "tools":[{"function":{"name":"a"}}]})",
        "#/tool_choice/function/name"},
+      {R"({"tool_choice":{"type":"huh","name":"a"},"tools":[{"function":{"name":"a"}}]})",
+       "#/tool_choice/type"},
+      {R"({"tool_choice":{},"tools":[{"function":{"name":"a"}}]})", "#/tool_choice/type"},
       {R"({"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":
         [{"type":"function","function":{"name":"b"}}]}},"tools":[{"function":{"name":"a"}}]})",
        "#/tool_choice/allowed_tools/tools/0/function/name"},

@@ -101,7 +101,8 @@ void AddBenchDraft(CLI::App& bench, Action& action) {
              "With --speed-bench or --equal: as in generate");
   TextOption(command, "--model", flags->model, "MODEL",
              "Model folder, GGUF file or name (default: the model that ships)");
-  TextOption(command, "--schema", flags->schemas, "FILE...", "With --equal: JSON Schemas");
+  TextOption(command, "--schema", flags->schemas, "FILE...",
+             "With --equal: JSON Schemas; else a small one");
   command->add_option("--prompt", flags->prompt, "With --equal: the prompt")->type_name("TEXT");
   command
       ->add_option("--temperatures", flags->temperatures,

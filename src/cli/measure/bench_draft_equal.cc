@@ -21,6 +21,14 @@
 namespace pawl::cli {
 namespace {
 
+// Without --schema: text, a choice and numbers.
+constexpr const char* kSchemaName = "default schema";
+constexpr const char* kSchema = R"({"type": "object", "properties": {
+  "name": {"type": "string", "maxLength": 12}, "kind": {"enum": ["small", "medium", "large"]},
+  "items": {"type": "array", "maxItems": 3,
+            "items": {"type": "integer", "minimum": 0, "maximum": 99}}},
+  "required": ["name", "kind", "items"], "additionalProperties": false})";
+
 // The outputs for the seeds 0, 1, ..., or their errors.
 std::vector<std::string> Outputs(Model& model, const ModelText& text,
                                  const std::vector<TokenId>& prompt, const Grammar& grammar,
@@ -54,21 +62,21 @@ std::vector<std::string> Outputs(Model& model, const ModelText& text,
 }  // namespace
 
 int CheckEqual(const BenchDraftFlags& flags) {
-  if (flags.schemas.empty()) {
-    return Fail(kBenchDraft, Error{ErrorCode::kInvalid, "is needed with --equal", "--schema"});
-  }
   Result<std::string> folder = FindModelFolder(flags.model);
   if (!folder.ok()) return Fail(kBenchDraft, folder.error());
   Result<std::unique_ptr<LoadedModel>> model = OpenModel(kBenchDraft, *folder);
   if (!model.ok()) return Fail(kBenchDraft, model.error());
   const Compiler compiler((*model)->vocabulary());
   LayoutFlags layout = LayoutFlags::ForWriting();
+  std::vector<std::string> names = flags.schemas;
+  if (names.empty()) names.emplace_back(kSchemaName);
   std::vector<Grammar> grammars;
-  for (const std::string& file : flags.schemas) {
-    const Result<std::string> schema = ReadInput(file);
+  for (const std::string& name : names) {
+    const Result<std::string> schema =
+        flags.schemas.empty() ? Result<std::string>(kSchema) : ReadInput(name);
     if (!schema.ok()) return Fail(kBenchDraft, schema.error());
     Result<Grammar> grammar = compiler.CompileJsonSchema(*schema, layout.ToOptions());
-    if (!grammar.ok()) return Fail(kBenchDraft, InFile(file, grammar.error()));
+    if (!grammar.ok()) return Fail(kBenchDraft, InFile(name, grammar.error()));
     grammars.push_back(*std::move(grammar));
   }
   if (Status status = LoadWeights(kBenchDraft, **model, flags.threads, flags.dtype); !status.ok()) {
@@ -103,10 +111,9 @@ int CheckEqual(const BenchDraftFlags& flags) {
                     batch, *drafter, drafted);
         for (size_t seed = 0; seed < outputs.size(); ++seed, ++compared) {
           if (outputs[seed] == expected[seed]) continue;
-          Print(
-              fmt::format("{}: temperature {}, seed {}, batch {}: differs\n  off: {}\n  on:  {}\n",
-                          flags.schemas[i], temperature, seed, batch, Readable(expected[seed]),
-                          Readable(outputs[seed])));
+          Print(fmt::format(
+              "{}: temperature {}, seed {}, batch {}: differs\n  off: {}\n  on:  {}\n", names[i],
+              temperature, seed, batch, Readable(expected[seed]), Readable(outputs[seed])));
           return kExitSomeFailed;
         }
       }

@@ -207,8 +207,8 @@ TEST(DraftAccountTest, WhereANodeCostsMoreThanItsShareOfAStepItIsTriedSixteenTim
 }
 
 // Text without a constraint: a draft that costs a sixth of a call and is wrong comes once in some
-// 17 calls. Where drafts are right, each call has some.
-TEST(DraftAccountTest, InFreeTextTrialsTakeAHundredthOfTheTime) {
+// 34 calls. Where drafts are right, each call has some.
+TEST(DraftAccountTest, InFreeTextTrialsTakeLittleTime) {
   LatencyModel curve(ModelOfBytes(int64_t{1} << 30));
   for (int i = 0; i < 60; ++i) {
     for (const int rows : {1, 2, 4, 8, 16, 32})

@@ -24,7 +24,7 @@
 // engine rests for as many calls, makes four more, rests for twice as many, and so on. A trial is
 // an output that has drafts in a call. Until drafts have paid, no more outputs are asked for than
 // there are trials left, so a large batch does not spend more on them than a small one. Without a
-// constraint guesses are right less often. There trials that were wrong may take a hundredth of the
+// constraint guesses are right less often. There trials that were wrong may take 1/200 of the
 // time of all calls, so a short text has one or two.
 #include "src/decode/draft/drafter.h"
 
@@ -53,7 +53,7 @@ constexpr double kMostSlower = 1.5;
 // Trials are counted by outputs: a call in which eight outputs have drafts is eight trials.
 constexpr int kTrials = 16, kTriedAgain = 4, kTriedEnough = 4;
 // Of the time of all calls, what trials in text without a constraint may take.
-constexpr double kFreeTextTrials = 0.01;
+constexpr double kFreeTextTrials = 0.005;
 constexpr int kFreeTextNodes = 2;  // of one of these
 // What a call says of the account of those before it.
 constexpr double kKept = 1 - 1.0 / 256;
@@ -559,7 +559,7 @@ void Drafter::GrowAll(std::span<const DraftTask> tasks, const DraftLimits& limit
       const DraftNode& parent = tree.nodes[static_cast<size_t>(candidate.parent)];
       const int depth = parent.depth + 1;
       const bool drawn = candidate.draw >= 0;
-      const bool tries = weighs && task.free_text && saved_ <= 0;
+      const bool tries = weighs && task.free_text && (saved_ <= 0 || trials_ < kTrials);
       const auto left =
           (tries ? std::min(task.most_nodes, kFreeTextNodes) : task.most_nodes) -
           (setting_.rules.replaces()

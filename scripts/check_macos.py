@@ -150,6 +150,10 @@ def main():
             processor = what.split("-")[0]
             build = ROOT / "build-cross" / what / "build"
             paths = [build / "pawl", *sorted(path for path in build.glob("libpawl*.dylib") if not path.is_symlink())]
+            if not paths[0].exists():
+                print(f"check_macos.py: {paths[0]} is not there: scripts/build_cross.sh {what} makes it", file=sys.stderr)
+                failed = True
+                continue
             if len(paths) != 2:
                 print(f"check_macos.py: {build}: {len(paths) - 1} libraries, and not one", file=sys.stderr)
                 failed = True

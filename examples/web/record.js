@@ -15,8 +15,8 @@ const kSchema = `{
 }`;
 const folder = new URL("../../models/tiny-extract/", import.meta.url).href;
 
-const kNeeded = "This page needs js/pawl-engine.wasm, which scripts/build_wasm.sh --engine makes, and the folder models/tiny-extract. " +
-  "Serve the root of the repository: python3 -m http.server";
+const kNeeded = "This page needs js/pawl-engine.wasm, which scripts/build_wasm.sh --engine makes, and the folder " +
+  "models/tiny-extract. Serve the root of the repository: python3 -m http.server";
 
 let worker;
 let runs = Number(new URLSearchParams(location.search).get("record") ?? 0);

@@ -97,13 +97,16 @@ export class Handle {
 }
 
 // What went wrong, with the reason that Node gives apart.
-const reasonOf = (cause) => (cause?.cause?.message ? `${cause.message} (${cause.cause.message})` : cause?.message ?? String(cause));
+function reasonOf(cause) {
+  return cause?.cause?.message ? `${cause.message} (${cause.cause.message})` : cause?.message ?? String(cause);
+}
 
 export function ioError(place, what, cause) {
   return new PawlError("io", `${what}: ${reasonOf(cause)}`, place, cause);
 }
 
-// An address that the caller gave: in a page relative to the page, in a worker to the worker's script, in Node to the current folder.
+// An address that the caller gave: in a page relative to the page, in a worker to the worker's script, in Node to the current
+// folder.
 export async function addressOf(place, given) {
   let base = globalThis.document?.baseURI ?? globalThis.location?.href;
   if (base === undefined && typeof process === "object") base = (await import("node:url")).pathToFileURL(process.cwd() + "/");

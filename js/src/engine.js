@@ -121,7 +121,7 @@ class Coming {
       this.resolve({ ...output, tokens: Int32Array.from(output.tokens), stats, value: whole ? JSON.parse(output.text) : undefined });
     } catch (error) {
       this.end();
-      this.reject(spelled(error, kExtract));
+      this.reject(error === this.failure ? error : spelled(error, kExtract));
     }
     return true;
   }

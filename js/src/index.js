@@ -96,7 +96,8 @@ export class Compiler extends Handle {
   // `place` is what the caller's text is called.
   _compile(kind, place, text, options = undefined) {
     const calls = this._calls, bytes = bytesOf(place, text);
-    if (options !== undefined && (typeof options !== "object" || options === null)) throw badArgument("options", "must be an object");
+    if (options !== undefined && (typeof options !== "object" || options === null))
+      throw badArgument("options", "must be an object");
     return withNames(Object.keys(options ?? {}), () => calls.scope((s) => {
       const name = s.bytes(encoder.encode(kind + "\0")), data = s.bytes(bytes), out = s.word();
       const read = options === undefined ? 0 : this._options(s, options);
@@ -292,10 +293,12 @@ export class Matcher extends Handle {
 
 // The ids of end tokens, of which some are given by name.
 function endTokenIds(json, list) {
-  if (typeof list !== "object" || !Number.isInteger(list?.length)) throw badArgument("endTokens", "must be a list of tokens or of their names");
+  if (typeof list !== "object" || !Number.isInteger(list?.length))
+    throw badArgument("endTokens", "must be a list of tokens or of their names");
   const given = Array.from(list);
   given.forEach((token, i) => {
-    if (typeof token !== "string" && !Number.isInteger(token)) throw badArgument(`endTokens[${i}]`, "must be the id or the name of a token");
+    if (typeof token !== "string" && !Number.isInteger(token))
+      throw badArgument(`endTokens[${i}]`, "must be the id or the name of a token");
   });
   if (given.every((token) => typeof token === "number")) return given;
   let file;
@@ -350,7 +353,8 @@ export class Pawl {
         view.setUint32(lengths + 4 * i, bytes.length, true);
         next += bytes.length;
       });
-      const marks = s.tokens(tokenList("special", special)), end = s.tokens(tokenList("endTokens", endTokens)), at = s.room(32), out = s.word();
+      const marks = s.tokens(tokenList("special", special)), end = s.tokens(tokenList("endTokens", endTokens));
+      const at = s.room(32), out = s.word();
       const fields = [32, pointers, lengths, all.length, marks.at, marks.length, end.at, end.length];
       fields.forEach((v, i) => calls.view().setUint32(at + 4 * i, v, true));
       calls.checked("pawl_vocabulary_create", [at, out]);

@@ -151,7 +151,7 @@ test("errors have the text and the place of the native library", { skip }, async
     [{ files: "none" }, "io", new URL("none/config.json", `file://${process.cwd()}/`).href],
     [{ files: "http://" }, "bad argument", "files"],
     [{ files: 5 }, "bad argument", "files"],
-    [{ files: { "config.json": Promise.reject(new TypeError("fetch failed")) } }, "io", 'files["config.json"]'],
+    [{ files: { "config.json": { then: (_, reject) => reject(new TypeError("fetch failed")) } } }, "io", 'files["config.json"]'],
     [{ files: { "config.json": new Response("", { status: 404 }) } }, "io", "config.json"],
     [{ files: files(), module: new Uint8Array(0) }, "invalid", "module"],
     [{ files: files(), module: masks }, "invalid", masks.href],

@@ -9,7 +9,7 @@
 // token by token, with a mask before every token. A run is a process of its own, so nothing is known before; native and
 // WebAssembly take turns. Exit code 1: a mask differs, or the median of the ratios is above 6.
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { cpus, tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -21,12 +21,45 @@ const root = fileURLToPath(new URL("..", import.meta.url));
 const kBar = 6;
 const settings = { order: "any", whitespace: "any" };
 
+const kUsage = `usage: wasm_masks.mjs --tokenizer FOLDER --end TOKEN --data MASKBENCH [options]
+  --tokenizer FOLDER  the folder of a tokenizer.json
+  --end TOKEN         the id of the token that ends an output
+  --data MASKBENCH    the folder of MaskBench's schemas
+  --schemas N         schemas to compare, spread over the files (300)
+  --first N           moves them (0)
+  --pairs N           pairs of processes (9)
+  --build FOLDER      where bin/wasm_masks is (build)
+  --json FILE         writes the figures there
+Exit code 1: a mask differs, or the median of the ratios is above ${kBar}. 2: wrong arguments.`;
+// With --run the script is the half in WebAssembly, which it starts itself.
+const kNames = ["tokenizer", "end", "data", "schemas", "first", "pairs", "build", "json", "run", "work", "hashes"];
+const kNumbers = { end: 0, schemas: 1, first: 0, pairs: 1 };
+
+function wrong(text) {
+  console.error(`wasm_masks.mjs: ${text}\n${kUsage}`);
+  process.exit(2);
+}
+
 function options(list) {
+  if (list.includes("--help") || list.includes("-h")) {
+    console.log(kUsage);
+    process.exit(0);
+  }
   const found = { build: join(root, "build"), schemas: "300", first: "0", pairs: "9" };
   for (let i = 0; i < list.length; i += 2) {
-    if (!list[i].startsWith("--") || list[i + 1] === undefined) throw new Error(`what is ${list[i]}?`);
-    found[list[i].slice(2)] = list[i + 1];
+    const name = list[i].slice(2);
+    if (!list[i].startsWith("--") || !kNames.includes(name)) wrong(`there is no option ${list[i]}`);
+    if (list[i + 1] === undefined) wrong(`${list[i]} needs a value`);
+    found[name] = list[i + 1];
   }
+  for (const name of found.run === undefined ? ["tokenizer", "end", "data"] : ["tokenizer", "end", "work", "hashes"]) {
+    if (found[name] === undefined) wrong(`--${name} is missing`);
+  }
+  for (const [name, least] of Object.entries(kNumbers)) {
+    if (!/^[0-9]{1,9}$/.test(found[name]) || Number(found[name]) < least) wrong(`--${name} must be a whole number from ${least} on`);
+  }
+  const needed = { tokenizer: join(found.tokenizer, "tokenizer.json"), ...(found.data === undefined ? {} : { data: found.data }) };
+  for (const [name, path] of Object.entries(needed)) if (!existsSync(path)) wrong(`--${name}: there is no ${path}`);
   return found;
 }
 
@@ -130,7 +163,6 @@ function asked(command, list) {
 const median = (list) => [...list].sort((a, b) => a - b)[list.length >> 1];
 
 async function compare(found) {
-  for (const name of ["tokenizer", "end", "data"]) if (found[name] === undefined) throw new Error(`--${name} is missing`);
   const folder = mkdtempSync(join(tmpdir(), "wasm_masks-"));
   try {
     const work = join(folder, "work"), ours = join(folder, "wasm"), theirs = join(folder, "native");

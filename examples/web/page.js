@@ -17,6 +17,9 @@ const kFirst = {
   lark: 'start: "SELECT " /[a-z]+/ " FROM " /[a-z]+/ (" LIMIT " /[0-9]+/)?\n',
 };
 
+const kNeeded = "This page needs js/pawl.wasm, which scripts/build_wasm.sh makes, and models/tiny-extract/tokenizer.json. " +
+  "Serve the root of the repository: python3 -m http.server";
+
 const worker = new Worker(new URL("worker.js", import.meta.url), { type: "module" });
 let asked = 0;
 let timer;
@@ -60,12 +63,23 @@ function show(answer) {
 worker.onmessage = ({ data }) => {
   if (data.loaded !== undefined) {
     byId("loaded").textContent = data.loaded;
+    byId("unread").textContent = "";
     ask();
+  } else if (data.trouble !== undefined) {
+    refuse(data);
   } else if (data.id === asked) {
     show(data);
   }
 };
-worker.onerror = (event) => show({ state: "error", message: event.message ?? "the worker did not start" });
+worker.onerror = (event) => refuse({ trouble: event.message || "worker.js did not start", module: false, tokenizer: false });
+
+// `module`, `tokenizer`: whether there is one, maybe of before.
+function refuse({ trouble, module, tokenizer }) {
+  byId("unread").textContent = module && tokenizer ? trouble : `${trouble}\n${kNeeded}`;
+  if (tokenizer) return;
+  byId("loaded").textContent = "Not loaded.";
+  show({ state: "error" });
+}
 
 byId("kind").onchange = () => {
   byId("constraint").value = kFirst[byId("kind").value];

@@ -15,6 +15,9 @@ const kSchema = `{
 }`;
 const folder = new URL("../../models/tiny-extract/", import.meta.url).href;
 
+const kNeeded = "This page needs js/pawl-engine.wasm, which scripts/build_wasm.sh --engine makes, and the folder " +
+  "models/tiny-extract. Serve the root of the repository: python3 -m http.server";
+
 let worker;
 let runs = Number(new URLSearchParams(location.search).get("record") ?? 0);
 const seconds = [];
@@ -27,9 +30,11 @@ function median(list) {
 function load() {
   byId("load").disabled = true;
   byId("model").textContent = "Loading…";
+  byId("trouble").textContent = "";
+  byId("extraction").hidden = true;
   worker = new Worker(new URL("record_worker.js", import.meta.url), { type: "module" });
   worker.onmessage = ({ data }) => hear(data);
-  worker.onerror = (event) => hear({ trouble: event.message ?? "the worker did not start" });
+  worker.onerror = (event) => hear({ trouble: event.message || "record_worker.js did not start", ended: true });
   worker.postMessage({ folder });
 }
 
@@ -68,10 +73,20 @@ function hear(data) {
       byId("times").textContent += `; median of ${seconds.length}: ${median(seconds).toFixed(2)} s`;
       byId("times").dataset.seconds = JSON.stringify(seconds);
     }
+  } else if (byId("extraction").hidden) {
+    worker.terminate();
+    byId("load").disabled = false;
+    byId("model").textContent = "Not loaded.";
+    byId("trouble").textContent = `${data.trouble}\n${kNeeded}`;
   } else {
     ready();
     byId("trouble").textContent = data.trouble;
-    byId("load").disabled = !byId("extraction").hidden;
+    if (!data.ended) return;
+    // The module cannot be used any more.
+    worker.terminate();
+    byId("load").disabled = false;
+    byId("write").disabled = true;
+    byId("model").textContent = "The model has ended; load it again.";
   }
 }
 

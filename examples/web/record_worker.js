@@ -22,6 +22,6 @@ onmessage = async ({ data }) => {
     else if (data.stop) stopping?.abort();
     else await write(data);
   } catch (error) {
-    postMessage({ trouble: error.message });
+    postMessage({ trouble: error.message, ended: error.code === "internal" });
   }
 };

@@ -16,7 +16,14 @@ async function load(json, name) {
 // A tokenizer.json does not say which of its special tokens end an output. These are the usual names.
 function endTokens(json) {
   const names = ["<|im_end|>", "<|eot_id|>", "<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "<end_of_turn>"];
-  return JSON.parse(json).added_tokens.filter((token) => token.special && names.includes(token.content)).map((token) => token.id);
+  let added;
+  try {
+    added = JSON.parse(json).added_tokens;
+  } catch {
+    // what is wrong with the file, its reader says
+  }
+  if (!Array.isArray(added)) return [];
+  return added.filter((token) => token?.special && names.includes(token.content)).map((token) => token.id);
 }
 
 function answer({ kind, constraint, text }) {
@@ -51,18 +58,35 @@ function answer({ kind, constraint, text }) {
   }
 }
 
-onmessage = async ({ data }) => {
+// Loading; an error is of no question, and the tokenizer that was there stays.
+async function loadFrom({ url, tokenizer: text, name }) {
   try {
-    if (data.url !== undefined) {
-      const reply = await fetch(data.url);
-      if (!reply.ok) throw new PawlError("io", `${reply.status} ${reply.statusText}`, data.url);
-      await load(await reply.text(), "tiny-extract");
-    } else if (data.tokenizer !== undefined) {
-      await load(data.tokenizer, data.name);
-    } else if (compiler !== undefined) {
-      postMessage({ id: data.id, ...answer(data) });
+    if (url === undefined) {
+      await load(text, name);
+      return;
     }
+    let reply;
+    try {
+      reply = await fetch(url);
+    } catch (cause) {
+      throw new PawlError("io", cause.message, url);
+    }
+    if (!reply.ok) throw new PawlError("io", `${reply.status} ${reply.statusText}`.trimEnd(), url);
+    await load(await reply.text(), "tiny-extract");
   } catch (error) {
-    postMessage({ id: data.id, state: "error", message: error.message });
+    const trouble = url === undefined && pawl !== undefined ? `${name}: ${error.message}` : error.message;
+    postMessage({ trouble, module: pawl !== undefined, tokenizer: tokenizer !== undefined });
+  }
+}
+
+onmessage = async ({ data }) => {
+  if (data.url !== undefined || data.tokenizer !== undefined) {
+    await loadFrom(data);
+  } else if (compiler !== undefined) {
+    try {
+      postMessage({ id: data.id, ...answer(data) });
+    } catch (error) {
+      postMessage({ id: data.id, state: "error", message: error.message });
+    }
   }
 };

@@ -9,7 +9,8 @@ export type FileBytes = Uint8Array | ArrayBuffer | string | Blob | Response | Pr
 export interface EngineOptions {
   /** Where pawl-engine.wasm is, or what is in it. Default: in this package. */
   module?: string | URL | WebAssembly.Module | BufferSource | Response | Promise<Response>;
-  /** A model's folder, from which its files are fetched; or the files by name ("config.json", "tokenizer.json",
+  /** The address of a model's folder, from which its files are fetched (relative: to the page, in a worker to its script, in
+   * Node to the current folder); or the files by name ("config.json", "tokenizer.json",
    * "model.safetensors", ...; or one GGUF file). */
   files: string | URL | Record<string, FileBytes>;
   /** Bytes of memory beyond which a call ends with the code "limit". Default: 1 GiB. */
@@ -22,6 +23,7 @@ export interface EngineOptions {
   kvBytes?: number;
   /** Outputs that share calls of the model. Default: 1. */
   maxBatch?: number;
+  /** Of the weights in memory. Default: "stored". The library's fp8 needs a CUDA device. */
   dtype?: "stored" | "fp32" | "bf16" | "fp16" | "int8" | "int4";
   chatTemplate?: string;
 }
@@ -79,7 +81,7 @@ export class Engine {
   };
   /** Of the module's memory, which grows and does not shrink. */
   readonly memoryBytes: number;
-  /** Rejects with a PawlError whose place is "schema: #/properties/a", "text", or the name of an option. */
+  /** Rejects with a PawlError whose place is "schema: #/properties/a", "text", or the name of an option ("maxTokens"). */
   extract(options: ExtractOptions): Promise<Extraction>;
   /** Frees the model; outputs that have not ended are rejected. */
   free(): void;

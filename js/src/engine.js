@@ -7,7 +7,8 @@
 //
 // The types are in engine.d.ts. The model computes on the thread that asks, a call of the model at a time, and other events
 // of the thread have their turn between two calls. A page asks from a worker.
-import { badArgument, bytesOf, compiled, encoder, Handle, onlyKnown, snake } from "./common.js";
+import { addressOf, awaitedLater, badArgument, bytesAt, bytesOf, camel, compiled, encoder, Handle, ioError, jsonText, onlyKnown, snake,
+  spelled, wellFormed, withNames } from "./common.js";
 import { Calls, PawlError } from "./module.js";
 
 export { PawlError };
@@ -15,12 +16,11 @@ export { PawlError };
 const kFiles = ["config.json", "tokenizer.json", "generation_config.json", "tokenizer_config.json", "pawl.json",
   "chat_template.jinja"];
 const kNeeded = ["config.json", "tokenizer.json"];
+const kUnread = "cannot be read";
 const kIndex = "model.safetensors.index.json";
 const kLoad = ["module", "files", "maxMemory", "print", "name", "kvBytes", "maxBatch", "dtype", "chatTemplate"];
 const kExtract = ["schema", "text", "instruction", "examples", "schemaView", "preferText", "maxTokens", "temperature", "topK",
   "topP", "minP", "seed", "onToken", "signal"];
-
-const camel = (name) => name.replace(/_([a-z])/g, (_, letter) => letter.toUpperCase());
 
 // Lets other events of this thread have their turn.
 const pause = typeof setImmediate === "function" ? () => new Promise((done) => setImmediate(done)) : pausesOfChannel();
@@ -33,35 +33,20 @@ function pausesOfChannel() {
   });
 }
 
-// The bytes of a file; undefined: there is none.
-async function bytesAt(url) {
-  if (url.protocol === "file:") {
-    const { readFile } = await import("node:fs/promises");
-    return readFile(url).catch((cause) => {
-      if (cause.code === "ENOENT") return undefined;
-      throw new PawlError("io", `cannot be read: ${cause.message}`, url.href, cause);
-    });
-  }
-  const reply = await fetch(url);
-  if (reply.status === 404) return undefined;
-  if (!reply.ok) throw new PawlError("io", `cannot be read: ${reply.status} ${reply.statusText}`, url.href);
-  return new Uint8Array(await reply.arrayBuffer());
-}
-
 // The files of a model's folder by their names.
 async function filesOf(folder) {
-  const base = new URL(folder, import.meta.url);
+  const base = await addressOf("files", folder);
   if (!base.pathname.endsWith("/")) base.pathname += "/";
   const needed = async (name) => {
-    const bytes = await bytesAt(new URL(name, base));
+    const bytes = await bytesAt(new URL(name, base), kUnread);
     if (bytes === undefined) throw new PawlError("io", "no such file; a model needs it", new URL(name, base).href);
     return [name, bytes];
   };
   const found = await Promise.all(kFiles.map(async (name) =>
-    kNeeded.includes(name) ? needed(name) : [name, await bytesAt(new URL(name, base))]));
-  const weights = await bytesAt(new URL("model.safetensors", base));
+    kNeeded.includes(name) ? needed(name) : [name, await bytesAt(new URL(name, base), kUnread)]));
+  const weights = await bytesAt(new URL("model.safetensors", base), kUnread);
   if (weights !== undefined) return Object.fromEntries([...found, ["model.safetensors", weights]]);
-  const index = await bytesAt(new URL(kIndex, base));
+  const index = await bytesAt(new URL(kIndex, base), kUnread);
   if (index === undefined) await needed("model.safetensors");
   let shards = [];
   try {
@@ -73,12 +58,18 @@ async function filesOf(folder) {
 }
 
 async function bytesOfFile(name, given) {
-  const file = await given;
-  if (typeof file === "string" || file instanceof Uint8Array) return bytesOf(file);
-  if (file instanceof ArrayBuffer) return new Uint8Array(file);
-  if (typeof file?.arrayBuffer !== "function") throw badArgument(`files[${JSON.stringify(name)}]`, "must be bytes, a text, a Blob or a Response");
-  if (file.ok === false) throw new PawlError("io", `cannot be read: ${file.status} ${file.statusText}`, file.url || name);
-  return new Uint8Array(await file.arrayBuffer());
+  const place = `files[${JSON.stringify(name)}]`;
+  try {
+    const file = await given;
+    if (typeof file === "string" || file instanceof Uint8Array) return bytesOf(place, file);
+    if (file instanceof ArrayBuffer) return new Uint8Array(file);
+    if (ArrayBuffer.isView(file)) return new Uint8Array(file.buffer, file.byteOffset, file.byteLength);
+    if (typeof file?.arrayBuffer !== "function") throw badArgument(place, "must be bytes, a text, a Blob or a Response");
+    if (file.ok === false) throw new PawlError("io", `${kUnread}: ${file.status} ${file.statusText}`.trimEnd(), file.url || name);
+    return new Uint8Array(await file.arrayBuffer());
+  } catch (cause) {
+    throw cause instanceof PawlError ? cause : ioError(place, kUnread, cause);
+  }
 }
 
 function jsonOf(calls, name, values) {
@@ -89,9 +80,14 @@ function jsonOf(calls, name, values) {
   });
 }
 
+// JSON has no NaN and no infinity, and would leave out what is no value of JSON: such options are errors here.
 function givenJson(options) {
   const given = Object.entries(options).filter(([, value]) => value !== undefined);
-  return encoder.encode(JSON.stringify(Object.fromEntries(given.map(([key, value]) => [snake(key), value]))));
+  return encoder.encode(`{${given.map(([key, value]) => {
+    if (value === null) throw badArgument(key, "must not be null");
+    if (typeof value === "number" && !Number.isFinite(value)) throw badArgument(key, "must be a finite number");
+    return `"${snake(key)}":${jsonText(key, value)}`;
+  }).join(",")}}`);
 }
 
 // An output: what has come of it, and its promise.
@@ -125,7 +121,7 @@ class Coming {
       this.resolve({ ...output, tokens: Int32Array.from(output.tokens), stats, value: whole ? JSON.parse(output.text) : undefined });
     } catch (error) {
       this.end();
-      this.reject(error);
+      this.reject(error === this.failure ? error : spelled(error, kExtract));
     }
     return true;
   }
@@ -154,19 +150,22 @@ export class Engine extends Handle {
   get memoryBytes() {
     return this._calls.memory.buffer.byteLength;
   }
-  extract(options) {
+  extract(options = {}) {
     return new Promise((resolve, reject) => {
       onlyKnown(options, kExtract);
       const { schema, text, onToken, signal, ...others } = options;
       if (schema === undefined) throw badArgument("schema", "is missing");
       if (typeof text !== "string") throw badArgument("text", "must be a string");
+      if (onToken !== undefined && typeof onToken !== "function") throw badArgument("onToken", "must be a function");
+      if (signal !== undefined && (typeof signal?.addEventListener !== "function" || typeof signal.aborted !== "boolean"))
+        throw badArgument("signal", "must be an AbortSignal");
       const calls = this._calls, handle = this._handle;
-      const id = calls.scope((s) => {
-        const request = { ...others, schema: typeof schema === "string" ? schema : JSON.stringify(schema), text };
+      const id = withNames(kExtract, () => calls.scope((s) => {
+        const request = { ...others, schema: typeof schema === "string" ? schema : jsonText("schema", schema), text };
         const data = s.bytes(givenJson(request)), out = s.word();
         calls.checked("pawl_wasm_engine_extract", [handle, data.at, data.length, out]);
         return s.read(out);
-      });
+      }));
       this._coming.add(new Coming(calls, handle, id, onToken, signal, resolve, reject));
       if (!this._runs) this._run();
     });
@@ -200,9 +199,16 @@ export class Engine extends Handle {
 export async function loadEngine(options = {}) {
   onlyKnown(options, kLoad);
   const { module, files, maxMemory, print, name = "model", ...others } = options;
+  awaitedLater(module);
   if (files === undefined) throw badArgument("files", "is missing");
+  if (typeof files !== "string" && (typeof files !== "object" || files === null))
+    throw badArgument("files", "must be an address, or an object with the bytes of each file");
+  if (typeof name !== "string") throw badArgument("name", "must be a string");
+  wellFormed("name", name);
+  if (typeof files === "object" && !(files instanceof URL)) Object.values(files).forEach(awaitedLater);
+  givenJson(others);  // before anything is fetched: is each option a value?
   const [code, given] = await Promise.all([
-    compiled(await module, "../pawl-engine.wasm"),
+    compiled(module, "pawl-engine.wasm"),
     typeof files === "string" || files instanceof URL ? filesOf(files) : files,
   ]);
   const calls = await Calls.load(code, { maxMemory, print });
@@ -217,10 +223,10 @@ export async function loadEngine(options = {}) {
   }
   // A GGUF file is a model without a folder.
   const path = names.length === 1 && names[0].endsWith(".gguf") ? `${name}/${names[0]}` : name;
-  const handle = calls.scope((s) => {
+  const handle = withNames(kLoad, () => calls.scope((s) => {
     const data = s.bytes(givenJson({ ...others, name: path })), out = s.word();
     calls.checked("pawl_wasm_engine_load", [data.at, data.length, out]);
     return s.read(out);
-  });
+  }));
   return new Engine(calls, handle);
 }

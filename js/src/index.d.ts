@@ -9,7 +9,7 @@ export class PawlError extends Error {
   constructor(code: ErrorCode, text: string, place?: string, cause?: unknown);
   readonly code: ErrorCode;
   readonly text: string;
-  /** A JSON Pointer, "line:column", "byte 17", the name of an argument, or "". */
+  /** A JSON Pointer, "line:column", "byte 17", the name of an argument or an option, an address, or "". */
   readonly place: string;
 }
 
@@ -163,7 +163,8 @@ export class Pawl {
 }
 
 export interface LoadOptions {
-  /** Where pawl.wasm is, or what is in it. Default: beside this package. */
+  /** Where pawl.wasm is (relative: to the page, in a worker to its script, in Node to the current folder), or what is in it.
+   * Default: in this package. */
   module?: string | URL | WebAssembly.Module | BufferSource | Response | Promise<Response>;
   /** Bytes of memory beyond which a call ends with the code "limit". Default: 1 GiB. */
   maxMemory?: number;

@@ -9,12 +9,14 @@
 //
 // The types are in index.d.ts. Objects hold memory of the module: `free()` gives it back at once, and the garbage collector
 // some time after the last use.
-import { badArgument, bytesOf, compiled, encoder, Handle, onlyKnown, snake } from "./common.js";
+import { awaitedLater, badArgument, bytesOf, compiled, encoder, Handle, jsonText, onlyKnown, snake, tokenList, wellFormed,
+  wholeNumber, withNames } from "./common.js";
 import { PawlError, Calls } from "./module.js";
 
 export { PawlError };
 
-const textOf = (value) => (typeof value === "string" ? value : JSON.stringify(value));
+const textOf = (place, value) => (typeof value === "string" ? value : jsonText(place, value));
+const kBytes = 2 ** 32 - 1;
 
 export class Vocabulary extends Handle {
   constructor(calls, handle) {
@@ -26,6 +28,7 @@ export class Vocabulary extends Handle {
     return this._calls.list("pawl_vocabulary_end_tokens", [this._handle], 64);
   }
   tokenBytes(token) {
+    wholeNumber("token", token);
     const calls = this._calls;
     return calls.scope((s) => {
       const bytes = s.word(), length = s.word();
@@ -40,7 +43,7 @@ export class Tokenizer extends Vocabulary {
     onlyKnown(options, ["parseSpecial"]);
     const calls = this._calls;
     return calls.scope((s) => {
-      const data = s.bytes(bytesOf(text)), tokens = s.word(), count = s.word();
+      const data = s.bytes(bytesOf("text", text)), tokens = s.word(), count = s.word();
       calls.checked("pawl_wasm_encode", [this._handle, data.at, data.length, options.parseSpecial ? 1 : 0, tokens, count]);
       return calls.take(s.read(tokens), s.read(count), Int32Array);
     });
@@ -49,7 +52,7 @@ export class Tokenizer extends Vocabulary {
     onlyKnown(options, ["keepSpecial"]);
     const calls = this._calls;
     return calls.scope((s) => {
-      const list = s.tokens(tokens), bytes = s.word(), length = s.word();
+      const list = s.tokens(tokenList("tokens", tokens)), bytes = s.word(), length = s.word();
       calls.checked("pawl_wasm_decode", [this._handle, list.at, list.length, options.keepSpecial ? 1 : 0, bytes, length]);
       return calls.take(s.read(bytes), s.read(length), Uint8Array);
     });
@@ -59,20 +62,26 @@ export class Tokenizer extends Vocabulary {
   }
 }
 
+const kCompiler = ["cachedGrammars", "memoryBudget", "prepareSteps"];
+
 export class Compiler extends Handle {
   constructor(calls, vocabulary, options) {
-    onlyKnown(options, ["cachedGrammars", "memoryBudget", "prepareSteps"]);
-    const handle = calls.scope((s) => {
+    onlyKnown(options, kCompiler);
+    if (!(vocabulary instanceof Vocabulary)) throw badArgument("vocabulary", "must be a vocabulary or a tokenizer");
+    const whole = (name, most) => options[name] === undefined ? undefined : wholeNumber(name, options[name], 0, most);
+    const cached = whole("cachedGrammars", kBytes), budget = whole("memoryBudget", kBytes);
+    const steps = whole("prepareSteps", Number.MAX_SAFE_INTEGER);
+    const handle = withNames(kCompiler, () => calls.scope((s) => {
       // pawl_compiler_options: struct_size, cached_grammars, prepare_steps (64 bits), memory_budget
       const at = s.room(24), out = s.word();
       calls.plain("pawl_compiler_options_init", at, 24);
       const view = calls.view();
-      if (options.cachedGrammars !== undefined) view.setUint32(at + 4, options.cachedGrammars, true);
-      if (options.prepareSteps !== undefined) view.setBigUint64(at + 8, BigInt(options.prepareSteps), true);
-      if (options.memoryBudget !== undefined) view.setUint32(at + 16, options.memoryBudget, true);
+      if (cached !== undefined) view.setUint32(at + 4, cached, true);
+      if (steps !== undefined) view.setBigUint64(at + 8, BigInt(steps), true);
+      if (budget !== undefined) view.setUint32(at + 16, budget, true);
       calls.checked("pawl_compiler_create", [vocabulary._handle, at, out]);
       return s.read(out);
-    });
+    }));
     super(calls, handle, "pawl_compiler_free");
     this.vocabulary = vocabulary;
   }
@@ -81,13 +90,20 @@ export class Compiler extends Handle {
   }
 
   compile(kind, text, options) {
-    const calls = this._calls;
-    return calls.scope((s) => {
-      const name = s.bytes(encoder.encode(kind + "\0")), data = s.bytes(bytesOf(text)), out = s.word();
+    if (typeof kind !== "string") throw badArgument("kind", "must be a string");
+    return this._compile(kind, "text", text, options);
+  }
+  // `place` is what the caller's text is called.
+  _compile(kind, place, text, options = undefined) {
+    const calls = this._calls, bytes = bytesOf(place, text);
+    if (options !== undefined && (typeof options !== "object" || options === null))
+      throw badArgument("options", "must be an object");
+    return withNames(Object.keys(options ?? {}), () => calls.scope((s) => {
+      const name = s.bytes(encoder.encode(kind + "\0")), data = s.bytes(bytes), out = s.word();
       const read = options === undefined ? 0 : this._options(s, options);
       calls.checked("pawl_compile", [this._handle, name.at, data.at, data.length, read, out]);
       return new Grammar(calls, s.read(out), this.vocabulary);
-    });
+    }));
   }
   _options(s, options) {
     const calls = this._calls, out = s.word();
@@ -98,7 +114,7 @@ export class Compiler extends Handle {
       if (value === undefined) continue;
       const name = s.bytes(encoder.encode(snake(key)));
       if (typeof value === "string") {
-        const text = s.bytes(encoder.encode(value));
+        const text = s.bytes(encoder.encode(wellFormed(key, value)));
         calls.checked("pawl_wasm_options_set_text", [made, name.at, name.length, text.at, text.length]);
       } else {
         const number = typeof value === "boolean" ? Number(value) : typeof value === "number" ? value : NaN;
@@ -108,30 +124,32 @@ export class Compiler extends Handle {
     return calls.plain("pawl_wasm_options_get", made);
   }
   jsonSchema(schema, options = {}) {
-    return this.compile("json_schema", textOf(schema), options);
+    const text = schema instanceof Uint8Array ? schema : textOf("schema", schema);
+    return this._compile("json_schema", "schema", text, options);
   }
   regex(pattern) {
-    return this.compile("regex", pattern);
+    return this._compile("regex", "pattern", pattern);
   }
   choice(choices) {
-    return this.compile("choice", JSON.stringify(choices));
+    return this._compile("choice", "choices", jsonText("choices", choices));
   }
   ebnf(text, options) {
-    return this.compile("ebnf", text, options);
+    return this._compile("ebnf", "text", text, options);
   }
   gbnf(text, options) {
-    return this.compile("gbnf", text, options);
+    return this._compile("gbnf", "text", text, options);
   }
   lark(text, options) {
-    return this.compile("lark", text, options);
+    return this._compile("lark", "text", text, options);
   }
   substring(text) {
-    return this.compile("substring", text);
+    return this._compile("substring", "text", text);
   }
   structuralTag(tag, options) {
-    return this.compile("structural_tag", textOf(tag), options);
+    return this._compile("structural_tag", "tag", textOf("tag", tag), options);
   }
   deserialize(bytes) {
+    if (!(bytes instanceof Uint8Array)) throw badArgument("bytes", "must be a Uint8Array");
     const calls = this._calls;
     return calls.scope((s) => {
       const data = s.bytes(bytes), out = s.word();
@@ -172,7 +190,7 @@ export class Grammar extends Handle {
     onlyKnown(options, ["endTokens", "terminateWithoutEndToken"]);
     const calls = this._calls;
     return calls.scope((s) => {
-      const end = s.tokens(options.endTokens ?? []), at = s.room(16), out = s.word();
+      const end = s.tokens(tokenList("endTokens", options.endTokens ?? [])), at = s.room(16), out = s.word();
       const view = calls.view();
       [16, end.at, end.length, options.terminateWithoutEndToken ? 1 : 0].forEach((v, i) => view.setUint32(at + 4 * i, v, true));
       calls.checked("pawl_matcher_create", [this._handle, at, out]);
@@ -197,16 +215,18 @@ export class Matcher extends Handle {
     return this._calls.plain("pawl_matcher_is_accepting", this._handle) !== 0;
   }
   accept(token) {
+    wholeNumber("token", token);
     return this._calls.accepted("pawl_matcher_accept", [this._handle, token], "token");
   }
   acceptText(text) {
     const calls = this._calls;
     return calls.scope((s) => {
-      const data = s.bytes(bytesOf(text));
+      const data = s.bytes(bytesOf("text", text));
       return calls.accepted("pawl_matcher_accept_bytes", [this._handle, data.at, data.length], "text");
     });
   }
   rollback(steps = 1) {
+    wholeNumber("steps", steps);
     this._calls.status("pawl_matcher_rollback", [this._handle, steps], "steps");
   }
   reset() {
@@ -236,12 +256,13 @@ export class Matcher extends Handle {
   validateTokens(tokens) {
     const calls = this._calls;
     return calls.scope((s) => {
-      const list = s.tokens(tokens), out = s.word();
+      const list = s.tokens(tokenList("tokens", tokens)), out = s.word();
       calls.status("pawl_matcher_validate_tokens", [this._handle, list.at, list.length, out], "tokens");
       return s.read(out);
     });
   }
   forcedBytes(limit = 256) {
+    wholeNumber("limit", limit, 0);
     const calls = this._calls;
     return calls.scope((s) => {
       const at = s.room(limit), length = s.word();
@@ -271,7 +292,14 @@ export class Matcher extends Handle {
 }
 
 // The ids of end tokens, of which some are given by name.
-function endTokenIds(json, given) {
+function endTokenIds(json, list) {
+  if (typeof list !== "object" || !Number.isInteger(list?.length))
+    throw badArgument("endTokens", "must be a list of tokens or of their names");
+  const given = Array.from(list);
+  given.forEach((token, i) => {
+    if (typeof token !== "string" && !Number.isInteger(token))
+      throw badArgument(`endTokens[${i}]`, "must be the id or the name of a token");
+  });
   if (given.every((token) => typeof token === "number")) return given;
   let file;
   try {
@@ -297,23 +325,26 @@ export class Pawl {
   }
   tokenizer(json, options = {}) {
     onlyKnown(options, ["endTokens", "paddedSize"]);
-    const calls = this._calls;
-    return calls.scope((s) => {
-      const text = typeof json === "string" || json instanceof Uint8Array ? json : JSON.stringify(json);
+    const calls = this._calls, text = json instanceof Uint8Array ? json : textOf("json", json);
+    const padded = wholeNumber("paddedSize", options.paddedSize ?? 0, 0);
+    return withNames(["endTokens", "paddedSize"], () => calls.scope((s) => {
       const given = options.endTokens ?? [];
       const end = s.tokens(endTokenIds(typeof text === "string" ? text : new TextDecoder().decode(text), given));
-      const data = s.bytes(bytesOf(text)), at = s.room(16), out = s.word();
+      const data = s.bytes(bytesOf("json", text)), at = s.room(16), out = s.word();
       const view = calls.view();
-      [16, options.paddedSize ?? 0, end.at, end.length].forEach((v, i) => view.setInt32(at + 4 * i, v, true));
+      [16, padded, end.at, end.length].forEach((v, i) => view.setInt32(at + 4 * i, v, true));
       calls.checked("pawl_vocabulary_from_tokenizer_json", [data.at, data.length, at, out]);
       return new Tokenizer(calls, s.read(out));
-    });
+    }));
   }
-  vocabulary({ tokens, special = [], endTokens = [] }) {
+  vocabulary(parts = {}) {
+    onlyKnown(parts, ["tokens", "special", "endTokens"]);
+    const { tokens, special = [], endTokens = [] } = parts;
+    if (!Array.isArray(tokens)) throw badArgument("tokens", "must be a list of texts or bytes");
     const calls = this._calls;
-    return calls.scope((s) => {
+    return withNames(Object.keys(parts), () => calls.scope((s) => {
       const pointers = s.room(4 * tokens.length), lengths = s.room(4 * tokens.length);
-      const all = tokens.map(bytesOf);
+      const all = tokens.map((token, i) => bytesOf(`tokens[${i}]`, token));
       const data = s.bytes(joined(all));
       let next = data.at;
       const view = calls.view();
@@ -322,12 +353,13 @@ export class Pawl {
         view.setUint32(lengths + 4 * i, bytes.length, true);
         next += bytes.length;
       });
-      const marks = s.tokens(special), end = s.tokens(endTokens), at = s.room(32), out = s.word();
+      const marks = s.tokens(tokenList("special", special)), end = s.tokens(tokenList("endTokens", endTokens));
+      const at = s.room(32), out = s.word();
       const fields = [32, pointers, lengths, all.length, marks.at, marks.length, end.at, end.length];
       fields.forEach((v, i) => calls.view().setUint32(at + 4 * i, v, true));
       calls.checked("pawl_vocabulary_create", [at, out]);
       return new Vocabulary(calls, s.read(out));
-    });
+    }));
   }
   compiler(vocabulary, options = {}) {
     return new Compiler(this._calls, vocabulary, options);
@@ -347,5 +379,7 @@ function joined(list) {
 /** Loads the module; see index.d.ts. */
 export async function loadPawl(options = {}) {
   onlyKnown(options, ["module", "maxMemory", "print"]);
-  return new Pawl(await Calls.load(await compiled(await options.module, "../pawl.wasm"), options));
+  awaitedLater(options.module);
+  const { module, maxMemory, print } = options;
+  return new Pawl(await Calls.load(await compiled(module, "pawl.wasm"), { maxMemory, print }));
 }

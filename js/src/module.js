@@ -76,12 +76,17 @@ export class Calls {
     const names = imports.filter((one) => one.kind === "function").map((one) => one.name);
     const maximum = Math.min(65536, Math.floor(maxMemory / kPage));
     const least = Calls.leastPages;
-    if (!(maximum >= least)) throw new PawlError("bad argument", `must be at least ${least * kPage}`, "maxMemory");
-    const memory = new WebAssembly.Memory({ initial: least, maximum });
-    const instance = await WebAssembly.instantiate(module, {
-      env: { memory },
-      wasi_snapshot_preview1: wasi(memory, print, names),
-    });
+    if (typeof maxMemory !== "number" || !(maximum >= least))
+      throw new PawlError("bad argument", `must be at least ${least * kPage}`, "maxMemory");
+    if (typeof print !== "function") throw new PawlError("bad argument", "must be a function", "print");
+    let memory, instance;
+    try {
+      memory = new WebAssembly.Memory({ initial: least, maximum });
+      instance = await WebAssembly.instantiate(module, { env: { memory }, wasi_snapshot_preview1: wasi(memory, print, names) });
+    } catch (cause) {
+      if (memory === undefined) throw new PawlError("limit", `no such memory can be had: ${cause.message}`, "maxMemory", cause);
+      throw new PawlError("invalid", `does not fit this version of the package: ${cause.message}`, "module", cause);
+    }
     return new Calls(memory, instance.exports);
   }
 
@@ -171,7 +176,7 @@ export class Calls {
     }
   }
   allocate(length) {
-    const at = this.plain("pawl_wasm_allocate", length);
+    const at = length < 2 ** 32 ? this.plain("pawl_wasm_allocate", length) : 0;
     if (at === 0) throw new PawlError("limit", "memory ran out");
     return at;
   }

@@ -2,13 +2,16 @@
 // scripts/make_engine_records.py wrote), streams, outputs that are cancelled, errors with their places.
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
+import path from "node:path";
 import { test } from "node:test";
+import { fileURLToPath } from "node:url";
 import { Worker } from "node:worker_threads";
 
 import { loadEngine, PawlError } from "../src/engine.js";
 
 const module = new URL("../pawl-engine.wasm", import.meta.url);
 const skip = existsSync(module) ? false : "no js/pawl-engine.wasm (scripts/build_wasm.sh --engine)";
+const masks = new URL(existsSync(new URL("../pawl.wasm", import.meta.url)) ? "../pawl.wasm" : "engine_worker.mjs", import.meta.url);
 const folder = new URL("../../models/tiny-extract/", import.meta.url);
 const records = JSON.parse(readFileSync(new URL("engine_records.json", import.meta.url), "utf8"));
 const readme = records[0];
@@ -88,7 +91,8 @@ test("integer weights give the tokens of the native library", { skip }, async ()
 });
 
 test("errors have the text and the place of the native library", { skip }, async () => {
-  const schema = { type: "object" };
+  const schema = { type: "object" }, cyclic = {};
+  cyclic.properties = cyclic;
   const cases = [
     [{ schema: { properties: { a: { minimum: "x" } } }, text: "a" }, "invalid", "schema: #/properties/a/minimum", "must be a number"],
     [{ schema: '{"type": }', text: "a" }, "invalid", "schema: 1:10 (byte 9)", null],
@@ -98,10 +102,30 @@ test("errors have the text and the place of the native library", { skip }, async
     [{ schema }, "bad argument", "text", "must be a string"],
     [{ text: "a" }, "bad argument", "schema", "is missing"],
     [{ schema, text: "a", colour: 1 }, "bad argument", "colour", null],
-    [{ schema, text: "a", maxTokens: 0 }, "invalid", "max_tokens", null],
+    [{ schema, text: "a", maxTokens: 0 }, "invalid", "maxTokens", null],
     [{ schema, text: "a", temperature: -1 }, "invalid", "temperature", null],
-    [{ schema, text: "a", schemaView: "half" }, "invalid", "schema_view", null],
+    [{ schema, text: "a", schemaView: "half" }, "invalid", "schemaView", null],
     [{ schema, text: "a", instruction: "Find names." }, "invalid", "instruction", null],
+    [undefined, "bad argument", "schema", "is missing"],
+    [null, "bad argument", "options", null],
+    [{ schema, text: "a\ud800b" }, "bad argument", "text", "has half of a surrogate pair at index 1"],
+    [{ schema: '{"a\udc00": 1}', text: "a" }, "bad argument", "schema", null],
+    [{ schema: cyclic, text: "a" }, "bad argument", "schema", null],
+    [{ schema: { const: 1n }, text: "a" }, "bad argument", "schema", null],
+    [{ schema, text: "a", examples: [{ text: "\ud800", record: {} }] }, "bad argument", "examples", null],
+    [{ schema, text: "a", examples: 5 }, "invalid", "examples: #", null],
+    [{ schema, text: "a", signal: 5 }, "bad argument", "signal", "must be an AbortSignal"],
+    [{ schema, text: "a", onToken: 5 }, "bad argument", "onToken", "must be a function"],
+    [{ schema, text: "a", temperature: NaN }, "bad argument", "temperature", "must be a finite number"],
+    [{ schema, text: "a", temperature: Infinity }, "bad argument", "temperature", "must be a finite number"],
+    [{ schema, text: "a", maxTokens: NaN }, "bad argument", "maxTokens", "must be a finite number"],
+    [{ schema, text: "a", maxTokens: 5n }, "bad argument", "maxTokens", null],
+    [{ schema, text: "a", seed: null }, "bad argument", "seed", "must not be null"],
+    [{ schema, text: "a", seed: Symbol("a") }, "bad argument", "seed", null],
+    [{ schema, text: "a", topP: 7 }, "invalid", "topP", null],
+    [{ schema, text: "a", minP: -1 }, "invalid", "minP", null],
+    [{ schema, text: "a", topK: 0.5 }, "invalid", "topK", null],
+    [{ schema, text: "a", preferText: -1 }, "invalid", "preferText", null],
     [{ schema, text: "word ".repeat(5000) }, "limit", "prompt", null],
   ];
   for (const [request, code, place, text] of cases) {
@@ -123,6 +147,20 @@ test("errors have the text and the place of the native library", { skip }, async
     [{ files: files(), dtype: "int3" }, "invalid", "dtype"],
     [{ files: new URL("none/", folder) }, "io", null],
     [{ files: files(), module: new URL("none.wasm", folder) }, "io", null],
+    [{ files: "http://127.0.0.1:1/model/" }, "io", "http://127.0.0.1:1/model/"],
+    [{ files: "none" }, "io", new URL("none/config.json", `file://${process.cwd()}/`).href],
+    [{ files: "http://" }, "bad argument", "files"],
+    [{ files: 5 }, "bad argument", "files"],
+    [{ files: { "config.json": { then: (_, reject) => reject(new TypeError("fetch failed")) } } }, "io", 'files["config.json"]'],
+    [{ files: { "config.json": new Response("", { status: 404 }) } }, "io", "config.json"],
+    [{ files: files(), module: new Uint8Array(0) }, "invalid", "module"],
+    [{ files: files(), module: masks }, "invalid", masks.href],
+    [{ files: files(), module: "http://127.0.0.1:1/x.wasm" }, "io", "http://127.0.0.1:1/x.wasm"],
+    [{ files: files(), kvBytes: NaN }, "bad argument", "kvBytes"],
+    [{ files: files(), kvBytes: 0 }, "invalid", "kvBytes"],
+    [{ files: files(), maxBatch: 0 }, "invalid", "maxBatch"],
+    [{ files: files(), chatTemplate: "{% if" }, null, "chatTemplate"],
+    [{ files: files(), name: 5 }, "bad argument", "name"],
     [{ files: files(), maxMemory: 20 << 20 }, "limit", null],
   ];
   for (const [options, code, place] of loads) {
@@ -133,6 +171,13 @@ test("errors have the text and the place of the native library", { skip }, async
       return true;
     });
   }
+});
+
+test("a relative address of a model is relative to the current folder", { skip }, async () => {
+  const relative = path.relative(process.cwd(), fileURLToPath(folder));
+  const own = await loadEngine({ module: wasm, files: relative });
+  assert.equal((await own.extract(pick(readme))).text, readme.record);
+  own.free();
 });
 
 test("memory is used again", { skip }, async () => {

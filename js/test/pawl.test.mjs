@@ -1,8 +1,10 @@
 // The package under Node: the masks of small vocabularies against trying every token, errors with their places, memory that
 // runs out. The masks of large vocabularies against the native library's: scripts/wasm_masks.mjs.
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
 import { test } from "node:test";
+import { fileURLToPath } from "node:url";
 import { Worker } from "node:worker_threads";
 
 import { loadPawl, PawlError } from "../src/index.js";
@@ -124,7 +126,8 @@ test("errors have the text and the place of the native library", () => {
     [() => compiler.gbnf('root ::= "a" b'), "invalid", null, null],
     [() => compiler.compile("nothing", "x"), "unsupported", null, null],
     [() => compiler.jsonSchema(true, { order: "none" }), "bad argument", "order", "must be one of schema, any"],
-    [() => compiler.jsonSchema(true, { maxDepth: -1 }), "bad argument", "max_depth", "must be a whole number from 0 on"],
+    [() => compiler.jsonSchema(true, { maxDepth: -1 }), "bad argument", "maxDepth", "must be a whole number from 0 on"],
+    [() => compiler.jsonSchema(true, { max_depth: -1 }), "bad argument", "max_depth", null],
     [() => compiler.jsonSchema(true, { colour: 1 }), "bad argument", "colour", "is no option of JSON Schemas"],
     [() => pawl.tokenizer("{}"), "invalid", "#/model", null],
     [() => pawl.tokenizer(tokenizerText, { endTokens: ["<none>"] }), "bad argument", "endTokens[0]", null],
@@ -138,6 +141,105 @@ test("errors have the text and the place of the native library", () => {
     assert.ok(error.message.includes(error.text) && error.message.startsWith(error.place));
   }
   assert.ok(compiler.jsonSchema({ const: 1 }).matcher().acceptText("1"));
+});
+
+test("arguments of a wrong kind are errors with their places, and the module works on", () => {
+  const compiler = pawl.compiler(tokenizer), matcher = compiler.jsonSchema(true).matcher();
+  const cyclic = {};
+  cyclic.items = cyclic;
+  const cases = [
+    [() => compiler.jsonSchema(), "schema"],
+    [() => compiler.jsonSchema(cyclic), "schema"],
+    [() => compiler.jsonSchema({ const: "a\ud800" }), "schema"],
+    [() => compiler.jsonSchema(true, null), "options"],
+    [() => compiler.jsonSchema(true, { maxString: NaN }), "maxString"],
+    [() => compiler.jsonSchema(true, { whitespace: "\udc00" }), "whitespace"],
+    [() => compiler.regex(7), "pattern"],
+    [() => compiler.choice(cyclic), "choices"],
+    [() => compiler.gbnf("\ud800"), "text"],
+    [() => compiler.compile(Symbol("x"), "x"), "kind"],
+    [() => compiler.structuralTag(undefined), "tag"],
+    [() => compiler.deserialize("x"), "bytes"],
+    [() => pawl.compiler(), "vocabulary"],
+    [() => pawl.compiler(tokenizer, { prepareSteps: 1.5 }), "prepareSteps"],
+    [() => pawl.compiler(tokenizer, { memoryBudget: NaN }), "memoryBudget"],
+    [() => pawl.vocabulary(), "tokens"],
+    [() => pawl.vocabulary({ tokens: ["a", 5] }), "tokens[1]"],
+    [() => pawl.tokenizer(cyclic), "json"],
+    [() => pawl.tokenizer(tokenizerText, { endTokens: 0 }), "endTokens"],
+    [() => pawl.tokenizer(tokenizerText, { endTokens: [{}] }), "endTokens[0]"],
+    [() => pawl.tokenizer(tokenizerText, { paddedSize: "x" }), "paddedSize"],
+    [() => tokenizer.encode("a\ud800"), "text"],
+    [() => tokenizer.encode(5), "text"],
+    [() => tokenizer.decode(["x"]), "tokens[0]"],
+    [() => tokenizer.decode(5), "tokens"],
+    [() => tokenizer.tokenBytes("x"), "token"],
+    [() => matcher.accept(NaN), "token"],
+    [() => matcher.accept(5n), "token"],
+    [() => matcher.acceptText(null), "text"],
+    [() => matcher.rollback(0.5), "steps"],
+    [() => matcher.forcedText(-1), "limit"],
+  ];
+  for (const [body, place] of cases) {
+    const error = errorOf(body);
+    assert.equal(error.code, "bad argument", error.message);
+    assert.equal(error.place, place, error.message);
+  }
+  assert.equal(matcher.steps, 0);
+  assert.ok(matcher.acceptText("[1]"));
+});
+
+test("a module that cannot be loaded is an error with its address", async () => {
+  const html = new TextEncoder().encode("<!doctype html>");
+  const none = new URL("../none.wasm", import.meta.url), here = new URL("none.wasm", `file://${process.cwd()}/`);
+  const cases = [
+    [{ module: none }, "io", none.href, "pawl.wasm"],
+    [{ module: "none.wasm" }, "io", here.href, "pawl.wasm"],
+    [{ module: html }, "invalid", "module", "pawl.wasm was expected"],
+    [{ module: new Uint8Array(0) }, "invalid", "module", "is empty; pawl.wasm was expected"],
+    [{ module: new Uint8Array([0, 97, 115, 109, 1, 0, 0, 0]) }, "invalid", "module", "another library; pawl.wasm was expected"],
+    [{ module: new Response("", { status: 404 }) }, "io", "module", "404"],
+    [{ module: new URL(import.meta.url) }, "invalid", import.meta.url, "pawl.wasm was expected"],
+    [{ module: "http://127.0.0.1:1/pawl.wasm" }, "io", "http://127.0.0.1:1/pawl.wasm", "fetch failed"],
+    [{ module: "http://" }, "bad argument", "module", "is no address"],
+    [{ module: 5 }, "bad argument", "module", null],
+    [{ print: 5 }, "bad argument", "print", null],
+    [{ maxMemory: NaN }, "bad argument", "maxMemory", null],
+    [null, "bad argument", "options", null],
+  ];
+  const engine = new URL("../pawl-engine.wasm", import.meta.url);
+  if (existsSync(engine)) cases.push([{ module: engine }, "invalid", engine.href, "is pawl-engine.wasm; pawl.wasm was expected"]);
+  for (const [options, code, place, text] of cases) await rejected(loadPawl(options), code, place, text);
+  await rejected(loadPawl({ module: Promise.reject(new TypeError("fetch failed")) }), "io", "module", "fetch failed");
+});
+
+async function rejected(promise, code, place, text) {
+  await assert.rejects(promise, (error) => {
+    assert.ok(error instanceof PawlError, String(error));
+    assert.equal(error.code, code, error.message);
+    assert.equal(error.place, place, error.message);
+    if (text !== null) assert.ok(error.text.includes(text), error.text);
+    return true;
+  });
+}
+
+const npm = spawnSync("npm", ["--version"]).status === 0;
+test("the package has its license", { skip: npm ? false : "no npm" }, () => {
+  const cwd = fileURLToPath(new URL("..", import.meta.url));
+  const packed = spawnSync("npm", ["pack", "--dry-run", "--json", "--offline"], { cwd, encoding: "utf8" });
+  assert.equal(packed.status, 0, packed.stderr);
+  const names = JSON.parse(packed.stdout)[0].files.map((one) => one.path);
+  for (const name of ["LICENSE", "package.json", "pawl.wasm", "src/index.js", "src/engine.d.ts"]) assert.ok(names.includes(name), name);
+});
+
+test("the script for masks says how it is called", () => {
+  const script = fileURLToPath(new URL("../../scripts/wasm_masks.mjs", import.meta.url));
+  const help = spawnSync(process.execPath, [script, "--help"], { encoding: "utf8" });
+  assert.equal(help.status, 0, help.stderr);
+  assert.match(help.stdout, /^usage: /);
+  const wrong = spawnSync(process.execPath, [script, "--colour", "1"], { encoding: "utf8" });
+  assert.equal(wrong.status, 2);
+  assert.match(wrong.stderr, /there is no option --colour/);
 });
 
 test("memory that runs out ends the call, and the next one works", async () => {

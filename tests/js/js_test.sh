@@ -15,12 +15,14 @@ case ${1:-} in
     exec node --test js/test/pawl.test.mjs ;;
   chromium)
     command -v chromium > /dev/null || skip "no chromium"
-    exec python3 tests/js/page_test.py ;;
+    python3 tests/js/page_test.py
+    exec python3 tests/js/trouble_test.py masks ;;
   engine_node)
     command -v node > /dev/null || skip "no node"
     exec node --test js/test/engine.test.mjs ;;
   engine_chromium)
     command -v chromium > /dev/null || skip "no chromium"
-    exec python3 tests/js/record_test.py ;;
+    python3 tests/js/record_test.py
+    exec python3 tests/js/trouble_test.py model ;;
   *) echo "js_test.sh [engine_]node|[engine_]chromium" >&2; exit 2 ;;
 esac

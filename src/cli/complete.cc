@@ -120,8 +120,13 @@ int Run(const CompleteFlags& flags) {
   }
   Result<LoadedCompleter> loaded = flags.completer.Load(kComplete, flags.monitored);
   if (!loaded.ok()) return Fail(kComplete, loaded.error());
-  if (!request.language && !flags.no_monitors && monitors::HasJsx(flags.file))
-    Note(kComplete, "note: the monitors do not read JSX: " + flags.file + " is completed without");
+  if (!request.language && !flags.no_monitors && !flags.file.empty()) {
+    Note(kComplete,
+         monitors::HasJsx(flags.file)
+             ? "note: the monitors do not read JSX: " + flags.file + " is completed without"
+             : "note: no monitor reads " + flags.file +
+                   ": its name ends as no language they know; --language names one");
+  }
   request.repo = flags.monitored.repo;
   request.cache = MonitorFlags::CacheFolder();
   request.java_home = MonitorFlags::JavaHome();

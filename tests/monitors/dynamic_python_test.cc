@@ -200,6 +200,35 @@ TEST(DynamicPythonTest, WrongNamesNextToWhatIsOpenAreRefused) {
   EXPECT_EQ(refused("import no, os\nx = no.load(1)\nprint(1, os.getcwdd)\n"), "getcwdd");
 }
 
+TEST(DynamicPythonTest, WrongNamesNextToFailedTestsAreRefused) {
+  auto set = AllMonitors(Language::kPython);
+  ASSERT_NE(set, nullptr);
+  const auto refused = [&](const std::string& text) {
+    const auto refusal = Judge(*set, text);
+    return refusal ? refusal->identifier : "";
+  };
+  const std::string head = "def f(v: str | bytes, w: str):\n    ";
+  // A class is left, the test is of another object, a condition with `and` may fail by its rest.
+  EXPECT_EQ(refused(head + "if not isinstance(v, str):\n        v.isofromat()\n"), "isofromat");
+  EXPECT_EQ(refused(head + "if not isinstance(v, str):\n        w.isofromat()\n"), "isofromat");
+  EXPECT_EQ(refused(head + "if isinstance(w, str):\n        w.isofromat()\n"), "isofromat");
+  EXPECT_EQ(refused(head + "if isinstance(w, str) and w.isdigit():\n        return 1\n"
+                           "    return w.isofromat()\n"),
+            "isofromat");
+  EXPECT_EQ(refused(head + "if not isinstance(w, str):\n        print(1)\n    w.isofromat()\n"),
+            "isofromat");
+  // Assigned again.
+  EXPECT_EQ(refused(head + "if not isinstance(w, str):\n        w = str(w)\n"
+                           "        return w.isofromat()\n"),
+            "isofromat");
+  // Tuples of the library, and of a parameter.
+  EXPECT_EQ(refused("import os\nt = os.path.split('a')\nprint(1, t.head)\n"), "head");
+  EXPECT_EQ(refused("def f(t: tuple[int, int]):\n    return t.y\n"), "y");
+  EXPECT_EQ(refused("import argparse\nclass A:\n    size = 1\na = A()\n"
+                    "b = argparse.ArgumentParser().parse_args([])\nprint(1, a.siez)\n"),
+            "siez");
+}
+
 // In a text that is written, the names are those that a list proposes.
 TEST(DynamicPythonTest, WhatIsWrittenIsWhatAListProposes) {
   auto set = AllMonitors(Language::kPython);

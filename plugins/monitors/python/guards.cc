@@ -465,6 +465,148 @@ Type Typer::Narrowed(const Node* use, const std::string& name, const Node* conta
   return narrowed;
 }
 
+namespace {
+
+// The calls isinstance(name, ...) of which a condition says, where it is `holds`, that none is
+// true.
+void FailedTests(const Node* condition, bool holds, std::string_view name,
+                 std::vector<const Node*>& failed) {
+  while (condition != nullptr) {
+    Work::Step();
+    if (condition->is(K::k_parenthesized_expression)) {
+      condition = condition->first_named();
+    } else if (condition->is(K::k_not_operator)) {
+      holds = !holds;
+      condition = condition->first_named();
+    } else if (condition->is(K::k_boolean_operator)) {
+      // All parts of an `and` that holds do, and no part of an `or` that does not.
+      const Node* op = condition->at(F::k_operator);
+      if (op == nullptr || (op->text() == "and") != holds) return;
+      FailedTests(condition->at(F::k_left), holds, name, failed);
+      condition = condition->at(F::k_right);
+    } else {
+      const Node* test = holds ? nullptr : TestOf(condition, name);
+      if (test != nullptr) failed.push_back(test);
+      return;
+    }
+  }
+}
+
+// The same of the branches above of an `if` statement, and of the one in which `below` stands.
+void FailedInBranches(const Node* statement, const Node* below, std::string_view name,
+                      std::vector<const Node*>& failed) {
+  const Node* condition = statement->at(F::k_condition);
+  if (below == condition) return;
+  if (below->field == F::k_consequence || below->field == F::k_body) {
+    FailedTests(condition, true, name, failed);
+    return;
+  }
+  FailedTests(condition, false, name, failed);
+  for (const Node& kid : statement->kids()) {
+    if (&kid == below) break;
+    if (kid.is(K::k_elif_clause)) FailedTests(kid.at(F::k_condition), false, name, failed);
+  }
+}
+
+// The same below a statement: each branch that leaves is one whose condition did not hold.
+void FailedBelow(const Node* statement, std::string_view name, std::vector<const Node*>& failed) {
+  const Node* condition = statement->at(F::k_condition);
+  if (statement->is(K::k_while_statement)) {
+    FailedTests(condition, false, name, failed);
+  } else if (statement->is(K::k_if_statement)) {
+    const Node* body = statement->at(F::k_consequence);
+    if (body == nullptr || !Leaves(body)) return;
+    FailedTests(condition, false, name, failed);
+    for (const Node& kid : statement->kids()) {
+      if (!kid.is(K::k_elif_clause)) continue;
+      body = kid.at(F::k_consequence);
+      if (body == nullptr || !Leaves(body)) return;
+      FailedTests(kid.at(F::k_condition), false, name, failed);
+    }
+  } else if (statement->text().starts_with("assert ")) {
+    FailedTests(statement->first_named(), true, name, failed);
+  }
+}
+
+// a if c else b: where `below` is read.
+void FailedInChoice(const Node* choice, const Node* below, std::string_view name,
+                    std::vector<const Node*>& failed) {
+  const Node* condition = nullptr;
+  size_t at = 0;
+  size_t stands = 0;
+  for (const Node& kid : choice->kids()) {
+    if (!kid.named || kid.is(K::k_comment)) continue;
+    if (at == 1) condition = &kid;
+    if (&kid == below) stands = at;
+    ++at;
+  }
+  if (stands != 1) FailedTests(condition, stands == 0, name, failed);
+}
+
+}  // namespace
+
+// The tests that have failed where the name is used.
+std::vector<const Node*> Typer::FailedAt(const Node* use) const {
+  const std::string_view name = use->text();
+  std::vector<const Node*> failed;
+  const Node* below = use;
+  for (const Node* up = use->parent; up != nullptr && !up->is(K::k_class_definition);
+       below = up, up = up->parent) {
+    Work::Step();
+    if (up->is(K::k_if_statement) || up->is(K::k_elif_clause) || up->is(K::k_while_statement)) {
+      FailedInBranches(up, below, name, failed);
+    } else if (up->is(K::k_conditional_expression)) {
+      FailedInChoice(up, below, name, failed);
+    } else if (up->is(K::k_boolean_operator) && below->field == F::k_right) {
+      const Node* op = up->at(F::k_operator);
+      FailedTests(up->at(F::k_left), op != nullptr && op->text() == "and", name, failed);
+    } else if (up->is(K::k_block) || up->parent == nullptr) {
+      for (const Node& kid : up->kids()) {
+        if (kid.start >= below->start) break;
+        if (kid.named) FailedBelow(&kid, name, failed);
+      }
+    }
+  }
+  return failed;
+}
+
+// Whether tests have failed for each class that the object is said to be of: then it is of one that
+// nothing tells. An assignment behind the tests gives it a class again.
+bool Typer::IsOfNoneOf(const Node* use, const Type& type) {
+  std::vector<const Node*> failed = FailedAt(use);
+  if (failed.empty()) return false;
+  const Node* function = use->Enclosing(K::k_function_definition);
+  const Scope& scope = function == nullptr ? world_.program().scope : ScopeOf(function);
+  if (const auto bound = scope.names.find(std::string(use->text())); bound != scope.names.end()) {
+    for (const Binding& binding : bound->second) {
+      if (binding.node->end > use->start) continue;
+      const Node* block = binding.node->Enclosing(K::k_block);
+      if (block != nullptr && !Inside(use, block)) continue;
+      std::erase_if(failed, [&](const Node* test) { return test->start < binding.node->start; });
+    }
+  }
+  std::vector<Class*> classes;
+  for (const Node* test : failed) {
+    const Type tested = TestedType(test);
+    for (const Type& one : tested.is(TK::kEither) ? tested.args : std::vector<Type>{tested}) {
+      if (one.is(TK::kInstance)) classes.push_back(one.cls);
+    }
+  }
+  if (classes.empty()) return false;
+  const std::vector<Type> parts = type.is(TK::kEither) ? type.args : std::vector<Type>{type};
+  return std::ranges::all_of(parts, [&](const Type& part) {
+    if (part.is(TK::kNone)) return true;
+    if (!part.is(TK::kInstance)) return false;
+    bool covered = false;
+    world_.Walk(part, [&](Class& c, const Substitution& with) {
+      (void)with;
+      covered = std::ranges::find(classes, &c) != classes.end();
+      return covered;
+    });
+    return covered;
+  });
+}
+
 // A type, and what tests of the object before may have made of it. Unknown: a test that is not
 // understood.
 Type Typer::WithTests(const Node* object, const Type& type) {
@@ -487,7 +629,8 @@ Type Typer::WithTests(const Node* object, const Type& type) {
     types.push_back(std::move(tested));
     if (types.size() > 8) return {};
   }
-  return types.size() == 1 ? type : Either(std::move(types));
+  if (types.size() == 1) return type;
+  return IsOfNoneOf(object, type) ? Type{} : Either(std::move(types));
 }
 
 bool Typer::Guarded(const Node* attribute, const Type& receiver) {

@@ -42,6 +42,15 @@ std::vector<std::string_view> ParameterNames(const Node* function) {
   return names;
 }
 
+// parser.parse_args(argv, namespace): what the options are set on.
+bool TakesOptions(const Node* call, size_t position, std::string_view keyword) {
+  const Node* function = call->at(F::k_function);
+  const Node* name = function->is(K::k_attribute) ? function->at(F::k_attribute) : nullptr;
+  if (name == nullptr || (keyword.empty() ? position != 1 : keyword != "namespace")) return false;
+  return name->text() == "parse_args" || name->text() == "parse_known_args" ||
+         name->text() == "parse_intermixed_args" || name->text() == "parse_known_intermixed_args";
+}
+
 }  // namespace
 
 // What is called. true: it is of a module that is not found.
@@ -155,6 +164,7 @@ bool SymbolTable::GivesMembers(Module& module, const Node* call, const Node* arg
   std::string_view keyword;
   if (argument->is(K::k_keyword_argument) && argument->at(F::k_name) != nullptr)
     keyword = argument->at(F::k_name)->text();
+  if (TakesOptions(call, position, keyword)) return true;
   return FunctionGives(callee, position, keyword, depth);
 }
 
@@ -207,8 +217,10 @@ bool SymbolTable::ClassHandedOver(Class& c) {
         module.tree->Smallest(static_cast<uint32_t>(at), static_cast<uint32_t>(at + c.name.size()));
     const Node* call = name == nullptr ? nullptr : name->parent;
     if (call == nullptr || !call->is(K::k_call) || call->parent == nullptr) continue;
-    if (call->parent->is(K::k_argument_list) && call->parent->parent->is(K::k_call)) {
-      if (GivesMembers(module, call->parent->parent, call, 0)) return true;
+    const Node* argument = call->parent->is(K::k_keyword_argument) ? call->parent : call;
+    const Node* list = argument->parent;
+    if (list != nullptr && list->is(K::k_argument_list) && list->parent->is(K::k_call)) {
+      if (GivesMembers(module, list->parent, argument, 0)) return true;
       continue;
     }
     const Node* left = call->parent->is(K::k_assignment) && call->field == F::k_right

@@ -107,6 +107,13 @@ bool Typer::IsShared(const Node* object, const Class& c) {
          (!world_.SetOnSelf(own).contains(key) || !own.stored.contains(key));
 }
 
+// Queues.register("get") gives a class of managers a method, here or in another file.
+bool Typer::IsManager(Class& c) {
+  if (c.module->stub && world_.program().tree->text().find(".register(") == std::string::npos)
+    return false;
+  return world_.Derives(c, "multiprocessing.managers", "BaseManager");
+}
+
 // Whether an object may be one of a class that cannot be seen here.
 bool Typer::MayBeOther(const Node* attribute, const std::vector<Type>& parts) {
   if (IsSuper(attribute->at(F::k_object))) return false;
@@ -119,9 +126,14 @@ bool Typer::MayBeOther(const Node* attribute, const std::vector<Type>& parts) {
         world_.ImportsUnknown() && !world_.Derives(*part.cls, "enum", "Enum")) {
       return true;
     }
+    if ((part.is(TK::kInstance) || part.is(TK::kClass)) && part.cls != nullptr &&
+        IsManager(*part.cls)) {
+      return true;
+    }
     if (!part.is(TK::kInstance)) continue;
     Class& c = *part.cls;
     world_.ReadHead(c);
+    if (part.name == kMaybeNamed) return true;
     if (IsBare(c) || (later && IsShared(attribute->at(F::k_object), c))) return true;
     // x.name if isinstance(x, A) else ...: what an abstract class stands for may be anything.
     const bool stream = c.name == "IO" || c.name == "TextIO" || c.name == "BinaryIO";

@@ -135,6 +135,17 @@ Type Typer::TypeOfSubscript(const Node* node) {
   return {};
 }
 
+// What a function of a text returns as a tuple may be a named one.
+Type Typer::MaybeNamed(Type type, const Type& callee) {
+  if (!callee.is(TK::kFunction) || callee.module == nullptr || callee.module->stub) return type;
+  if (type.is(TK::kEither)) {
+    for (Type& one : type.args) one = MaybeNamed(std::move(one), callee);
+  } else if (type.is(TK::kInstance) && type.cls == world_.Builtin("tuple")) {
+    type.name = kMaybeNamed;
+  }
+  return type;
+}
+
 Type Typer::TypeOfCall(const Node* node) {
   const Node* list = node->at(F::k_arguments);
   const Node* function = node->at(F::k_function);
@@ -153,7 +164,7 @@ Type Typer::TypeOfCall(const Node* node) {
     if (!kid.is(K::k_keyword_argument) && given.size() < 6) given.push_back(TypeOf(&kid));
   }
   if (list->is(K::k_generator_expression)) given.clear();
-  Type type = world_.Call(callee, count, given, list);
+  Type type = MaybeNamed(world_.Call(callee, count, given, list), callee);
   if (type.known() || !callee.is(TK::kFunction) || callee.functions.size() != 1 ||
       callee.module != &world_.program()) {
     return type;
@@ -284,7 +295,8 @@ Type Typer::Compute(const Node* node) {
       // await f(): what the async function returns.
       const Node* call = node->first_named();
       if (call == nullptr || !call->is(K::k_call)) return {};
-      return world_.Awaited(TypeOf(call->at(F::k_function)));
+      const Type callee = TypeOf(call->at(F::k_function));
+      return MaybeNamed(world_.Awaited(callee), callee);
     }
     default:
       return {};

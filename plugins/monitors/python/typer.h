@@ -62,6 +62,8 @@ class Typer {
   Type TypeOfBinary(const Node* node);
   Type TypeOfSubscript(const Node* node);
   Type TypeOfCall(const Node* node);
+  static constexpr const char* kMaybeNamed = "maybe named";  // Type::name of a tuple
+  Type MaybeNamed(Type type, const Type& callee);
   Type TypeOfName(const Node* name);
   Type OfComprehension(const Node& clause, const Node* left, std::string_view name);
   Type OfParameter(const Node* use, const std::string& name, const Node* function, const Node& p);
@@ -80,6 +82,7 @@ class Typer {
   void AddHidden(const std::vector<Type>& parts, Names& result);
   bool MayBeOther(const Node* attribute, const std::vector<Type>& parts);
   bool IsBare(const Class& c);
+  bool IsManager(Class& c);
   bool IsShared(const Node* object, const Class& c);
   bool PatchedElsewhere(const Module& module, const std::string& name);
   bool MayBeOfClassBelow(const Node* object);
@@ -115,6 +118,8 @@ class Typer {
   Type TestedType(const Node* call);
   Type Narrowed(const Node* use, const std::string& name, const Node* container, uint32_t last);
   Type WithTests(const Node* object, const Type& type);
+  std::vector<const Node*> FailedAt(const Node* use) const;
+  bool IsOfNoneOf(const Node* use, const Type& type);
   enum class Target : uint8_t { kNo, kMayBe, kIs };
   Target TargetOf(const Node* attribute) const;
   bool Assigned(const Node* attribute) const { return TargetOf(attribute) != Target::kNo; }

@@ -189,11 +189,9 @@ bool Typer::AddBelow(const Node* object, const std::vector<Type>& parts,
   return true;
 }
 
-// What every object has, which Python itself calls: __init_subclass__, __eq__. `all`: also what is
-// read, such as cart.__class__, with which a statement hardly begins.
+// What every object has: __init_subclass__, __eq__. `all`: also what methods read of self.
 void Typer::AddSpecial(bool all, std::unordered_set<std::string>& names) {
-  static constexpr std::array<std::string_view, 6> kRead = {
-      "__class__", "__dict__", "__doc__", "__module__", "__annotations__", "__slots__"};
+  static constexpr std::array<std::string_view, 2> kRead = {"__class__", "__dict__"};
   const Class* object = world_.Builtin("object");
   if (object == nullptr) return;
   for (const auto& [name, bindings] : object->scope.names) {
@@ -235,7 +233,7 @@ void Typer::AddHidden(const Node* object, const std::vector<Type>& parts, Names&
   }
   if (!IsSuper(object) &&
       std::ranges::all_of(parts, [](const Type& one) { return one.is(TK::kInstance); })) {
-    AddSpecial(result.only_written, unoffered);
+    AddSpecial(true, unoffered);
   }
   std::vector<std::string>& names = result.names;
   std::sort(names.begin(), names.end());

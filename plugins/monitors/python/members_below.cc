@@ -189,10 +189,20 @@ bool Typer::AddBelow(const Node* object, const std::vector<Type>& parts,
   return true;
 }
 
+// What every object has: __init_subclass__, __eq__. `all`: also what methods read of self.
+void Typer::AddSpecial(bool all, std::unordered_set<std::string>& names) {
+  static constexpr std::array<std::string_view, 2> kRead = {"__class__", "__dict__"};
+  const Class* object = world_.Builtin("object");
+  if (object == nullptr) return;
+  for (const auto& [name, bindings] : object->scope.names) {
+    if (all || std::ranges::find(kRead, name) == kRead.end()) names.insert(name);
+  }
+}
+
 // Sorts the names, and adds those that may stand there and that no list proposes: of a class of the
 // text that the object may also be of, x.dive() if isinstance(x, Swims) else ..., and of other
 // versions of the library.
-void Typer::AddHidden(const std::vector<Type>& parts, Names& result) {
+void Typer::AddHidden(const Node* object, const std::vector<Type>& parts, Names& result) {
   std::unordered_set<std::string> unoffered;
   std::vector<std::string> more;
   const bool goes_on = unfinished_ || (place_ && place_->line_open);
@@ -221,11 +231,9 @@ void Typer::AddHidden(const std::vector<Type>& parts, Names& result) {
       }
     }
   }
-  // A statement hardly begins with what every object has: cart.__class__.
-  Class* const object = world_.Builtin("object");
-  if (result.only_written && object != nullptr &&
+  if (!IsSuper(object) &&
       std::ranges::all_of(parts, [](const Type& one) { return one.is(TK::kInstance); })) {
-    for (const auto& [name, bindings] : object->scope.names) unoffered.insert(name);
+    AddSpecial(true, unoffered);
   }
   std::vector<std::string>& names = result.names;
   std::sort(names.begin(), names.end());

@@ -204,10 +204,10 @@ class Dereference : public Monitor {
     const auto end = at + static_cast<uint32_t>(kName.size());
     if (const Node* node = of.Between(c, kName, *c.scan, at, end)) {
       Typer typer(of.world(), python::WrittenPlace{.byte = at, .line_open = LineOpen(c.suffix)});
-      return Named(typer, node);
+      return Named(typer, node, c.next);
     }
     Typer typer(of.world(), true);
-    return Named(typer, of.Shadow(c, kName, *c.scan, at, end));
+    return Named(typer, of.Shadow(c, kName, *c.scan, at, end), c.next);
   }
 
  private:
@@ -217,7 +217,7 @@ class Dereference : public Monitor {
     const size_t at = line.find_first_not_of(" \t\r)]}:;,");
     return at == std::string_view::npos || line[at] == '#';
   }
-  static Verdict Named(Typer& typer, const Node* node) {
+  static Verdict Named(Typer& typer, const Node* node, char next) {
     if (node == nullptr || !node->is(K::k_identifier) || node->parent == nullptr) return {};
     std::optional<python::Names> names;
     if (node->parent->is(K::k_attribute) && node->field == F::k_attribute) {
@@ -226,6 +226,9 @@ class Dereference : public Monitor {
       names = typer.ModulesFor(node);
     }
     if (!names) return {};
+    // cart.__: what is asked for is proposed.
+    if (next == '_')
+      std::erase_if(names->hidden, [](const auto& name) { return name.starts_with("__"); });
     auto completions = std::make_shared<Completions>();
     completions->names = std::move(names->names);
     completions->private_free = !names->whole;

@@ -394,6 +394,13 @@ std::optional<Names> Typer::NamesOfReceiver(const Type& type, const Node* attrib
   result.names.assign(names.begin(), names.end());
   std::sort(result.names.begin(), result.names.end());
   result.whole = !library;
+  if (type.is(TK::kInstance)) {
+    std::unordered_set<std::string> special;
+    AddSpecial(false, special);
+    for (const std::string& one : result.names) {
+      if (special.contains(one)) result.hidden.push_back(one);
+    }
+  }
   return result;
 }
 

@@ -710,7 +710,7 @@ std::optional<Names> Typer::NamesFor(const Node* attribute) {
   }
   Names result{.names = std::move(*names),
                .only_written = only_written_ || target == Target::kMayBe};
-  AddHidden(parts, result);
+  AddHidden(object, parts, result);
   return result;
 }
 

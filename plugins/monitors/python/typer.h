@@ -79,7 +79,8 @@ class Typer {
   Type WithOverrides(const Type& of, std::string_view name, Type type);
   bool AddBelow(const Node* object, const std::vector<Type>& parts,
                 std::vector<std::string>& names);
-  void AddHidden(const std::vector<Type>& parts, Names& result);
+  void AddHidden(const Node* object, const std::vector<Type>& parts, Names& result);
+  void AddSpecial(bool all, std::unordered_set<std::string>& names);
   bool MayBeOther(const Node* attribute, const std::vector<Type>& parts);
   bool IsBare(const Class& c);
   bool IsManager(Class& c);

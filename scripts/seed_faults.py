@@ -36,7 +36,7 @@ ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "build-faults"
 # Sources by the beginning of their path (the longest counts), and the folder of tests that belongs to them.
 MODULES = {
-    "src/base": "base", "grammar": "grammar", "schemas": "schemas", "src/text": "text", "kernels/cpu": "kernels", "src/model": "model",
+    "src/base": "base", "grammar": "grammar", "grammar/tags": "schemas", "schemas": "schemas", "src/text": "text", "kernels/cpu": "kernels", "src/model": "model",
     "src/decode": "decode", "src/decode/sampling": "sampling", "src/engine": "engine", "src/server": "server", "src/capi": "capi",
     "src/cli": "cli", "plugins/monitors": "monitors", "src/completion": "monitors",
 }

@@ -259,7 +259,8 @@ TEST(DynamicPythonTest, WhatIsWrittenIsWhatAListProposes) {
   EXPECT_FALSE(set->Start("class Cart:\n    _n = 1\nc = Cart()\nx = c.").Add("_m", nullptr));
   // What Python calls itself, until it is asked for.
   EXPECT_FALSE(has(cart, "__init_subclass__"));
-  EXPECT_FALSE(has(cart, "__class__"));
+  EXPECT_FALSE(has(cart, "__doc__"));
+  EXPECT_TRUE(has(cart, "__class__"));  // other.__class__ is what methods read
   EXPECT_TRUE(set->Start("class Cart:\n    _n = 1\nc = Cart()\nx = c.").Add("__eq__", nullptr));
   EXPECT_TRUE(has(names("class A(dict):\n    def __init__(self):\n        super()."), "__init__"));
 }

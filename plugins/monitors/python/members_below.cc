@@ -189,7 +189,7 @@ bool Typer::AddBelow(const Node* object, const std::vector<Type>& parts,
   return true;
 }
 
-// What every object has: __init_subclass__, __eq__. `all`: also what methods read of self.
+// What every object has: __init_subclass__, __eq__. `all`: also what methods read, __class__.
 void Typer::AddSpecial(bool all, std::unordered_set<std::string>& names) {
   static constexpr std::array<std::string_view, 2> kRead = {"__class__", "__dict__"};
   const Class* object = world_.Builtin("object");
@@ -233,7 +233,7 @@ void Typer::AddHidden(const Node* object, const std::vector<Type>& parts, Names&
   }
   if (!IsSuper(object) &&
       std::ranges::all_of(parts, [](const Type& one) { return one.is(TK::kInstance); })) {
-    AddSpecial(true, unoffered);
+    AddSpecial(result.only_written, unoffered);
   }
   std::vector<std::string>& names = result.names;
   std::sort(names.begin(), names.end());

@@ -7,8 +7,8 @@
 // "(none)" in place of the request, and the tool is taken that the request makes more probable by
 // the largest factor (pointwise mutual information, arXiv 2104.08315); above temperature 0 it is
 // drawn, the logarithm of the factor standing for the logit. This is done where one call is
-// required. The first score puts the list of tools into the cache; the others
-// run together. A list of one tool is not scored.
+// required. The first score puts the list of tools into the cache; the others run together. A list
+// of one tool is not scored.
 //
 // At temperature 0 the call of this tool is then the better one of two beams: one wrong token at
 // the beginning of a value is what small models often do, and what follows shows it. Arguments that

@@ -55,10 +55,10 @@ FAMILIES = {"Llama": {}, "Mistral": dict(sliding_window=None), "Qwen2": {}, "Qwe
             "Gemma2": dict(GEMMA, attn_logit_softcapping=50.0, final_logit_softcapping=30.0), "Gemma3": dict(GEMMA, rope_local_base_freq=1e4)}
 
 
-def decode(pawl, options, name="decode", words=("--model", ROOT / "models/tiny-extract")):
+def decode(pawl, options, name="decode", words=()):
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "out.json"
-        seconds_of([pawl, "bench", "decode", "--threads", "1", "--rounds", options.steps, *words, "--json", out])
+        seconds_of([pawl, "bench", "decode", "--threads", "1", "--rounds", options.steps, *(words or ("--model", options.model)), "--json", out])
         report = json.loads(out.read_text(encoding="utf-8"))
     return {f"{name}, step": report["step_us"], f"{name}, batch of 8": report["batch_step_us"],
             f"{name}, prompt": 1e6 / report["prefill_tokens_per_s"]}
@@ -134,7 +134,7 @@ def server(pawl, options):
     schema = json.loads((ROOT / "schemas/examples/contact.json").read_text(encoding="utf-8"))
     out = {}
     for batch in (1, 8):
-        one = load.Server(argparse.Namespace(attach=None, pawl=str(pawl), model=str(ROOT / "models/tiny-extract")), "--threads", "1", "--batch", str(batch))
+        one = load.Server(argparse.Namespace(attach=None, pawl=str(pawl), model=str(options.model)), "--threads", "1", "--batch", str(batch))
 
         async def send(count, port=one.port, batch=batch):
             texts = iter([TEXTS[i % len(TEXTS)] for i in range(count)])
@@ -168,6 +168,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--only", nargs="+", choices=list(WORK), default=list(WORK))
     parser.add_argument("--data", default=os.environ.get("PAWL_DATA_DIR"), help="folder with maskbench-dev and tokenizers (default: PAWL_DATA_DIR)")
+    parser.add_argument("--model", type=Path, default=ROOT / "models/tiny-extract", help="a folder that both builds can read (default: the model that ships)")
     parser.add_argument("--tokenizer-name", default="llama3_1", help="in the folder tokenizers of --data")
     parser.add_argument("--limit", type=int, default=300, help="files of MaskBench")
     parser.add_argument("--drafted", type=int, default=60, help="files of MaskBench for drafts")

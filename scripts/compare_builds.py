@@ -141,7 +141,7 @@ def server(pawl, options):
 
             async def client():
                 for text in texts:
-                    reply = await load.call(port, "/v1/extract", {"schema": schema, "text": text, "max_tokens": 100})
+                    reply = await load.call(port, "/v1/extract", {"schema": schema, "text": text, "max_tokens": 100, "prefer_text": 0})
                     if reply.status != 200:
                         sys.exit(f"compare_builds.py: the server answered {reply.status}: {reply.body[:200]}")
 

@@ -92,7 +92,7 @@ class Tree:
         self.marked = self.build / "fault_source"
         if not (self.path / "CMakeLists.txt").exists():
             self.path.mkdir(parents=True, exist_ok=True)
-            archive = FOLDER / "tree.tar"
+            archive = FOLDER / f"{self.path.name}.tar"
             subprocess.run(["git", "archive", "-o", archive, commit], cwd=ROOT, check=True)
             with tarfile.open(archive) as files:
                 files.extractall(self.path)

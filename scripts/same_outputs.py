@@ -299,7 +299,10 @@ def examples(build, folder):
             out.append(("c_every_function", [str(build / "bin/capi_test"), str(ROOT / "models/tiny-extract"), str(ROOT)]))
     libraries = [build / "libpawl_engine.a", build / "libpawl_core.a"]
     if all(library.exists() for library in libraries):
-        subprocess.run(["c++", "-std=c++20", "-O0", *include, str(ROOT / "examples/engine/answer.cc"), *map(str, libraries), "-pthread",
+        # What a static library asks for besides: that of CUDA, where the build has it.
+        package = (build / "package/pawl-engine.pc").read_text(encoding="utf-8")
+        others = re.search(r"^Libs\.private:(.*)$", package, re.M)[1].split()
+        subprocess.run(["c++", "-std=c++20", "-O0", *include, str(ROOT / "examples/engine/answer.cc"), *map(str, libraries), *others,
                         "-o", f"{folder}/answer"], check=True)
         out.append(("cpp_engine", [f"{folder}/answer", str(ROOT / "models/tiny-extract")]))
         subprocess.run(["c++", "-std=c++20", "-O0", *include, str(ROOT / "examples/cpp_find_package/print_mask.cc"), str(libraries[1]),

@@ -69,6 +69,18 @@ struct Bench {
   Branches branches;
 };
 
+TEST(OracleTrieTest, NothingIsLeftWhereAllTokensAreKnown) {
+  // Ten tenths taken from 1 leave 1.4e-16 in doubles, and nothing.
+  PrefixTrie trie;
+  const int32_t root = trie.MakeRoot(1, 10);
+  for (TokenId token = 0; token < 9; ++token) trie.AddDead(root, token, 0.1);
+  EXPECT_NEAR(trie.Remainder(root), 0.1, 1e-12);
+  trie.AddDead(root, 9, 0.1);
+  EXPECT_EQ(trie.Remainder(root), 0);
+  trie.Update(root);
+  EXPECT_EQ(trie.theta(), 0);
+}
+
 TEST(OracleTrieTest, DivergenceOfAlignedDecoding) {
   const std::map<int, double> expected = {{1, .392}, {2, .215}, {5, .030}, {10, .0038}, {20, 0}};
   constexpr int kRuns = 400;

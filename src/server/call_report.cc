@@ -9,6 +9,7 @@
 #include "src/base/failure.h"
 #include "src/engine/schema_view.h"
 #include "src/server/call.h"
+#include "src/server/call_choice.h"
 #include "src/server/json_writer.h"
 #include "src/server/request_span.h"
 #include "src/server/server_state.h"

@@ -5,7 +5,8 @@
 #
 # --libc++: with Clang's own library, and not GCC's.
 # The sources are those of build/ (scripts/build.sh), as they are compiled there: several of a folder at a time. The lines of
-# warnings come out as they are found, each once, and their number. FOLDER: src, or src/decode.
+# warnings come out as they are found, each once, and their number. Warnings that CMakeLists.txt switch off stay off. FOLDER:
+# src, or src/decode.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -43,7 +44,7 @@ def arguments(entry):
             skip = False
         elif word in ("-o", "-include", "-MF", "-MT"):
             skip = True
-        elif word not in ("-c", "-MD", "-Winvalid-pch", "-Werror") and not word.startswith(("-Wno-", "-fpch")):
+        elif word not in ("-c", "-MD", "-Winvalid-pch", "-Werror") and not word.startswith("-fpch"):
             words.append(word)
     return [compiler, *library, "-fsyntax-only", "-Wno-unknown-warning-option", *words]
 

@@ -147,9 +147,9 @@ Verdict Validator::Evaluate(const Value& schema, const Value& instance, const Re
   const Context c{schema, instance, resource, path, &mine};
   Verdict verdict = CheckReferences(c);
   if (resource->dialect > Dialect::kDraft7 || schema.Find("$ref") == nullptr) {
-    using Check = Verdict (Validator::*)(const Context&);
+    using Keyword = Verdict (Validator::*)(const Context&);
     // Last, the keywords that depend on what the others have seen.
-    for (const Check check :
+    for (const Keyword check :
          {&Validator::CheckType, &Validator::CheckNumber, &Validator::CheckString,
           &Validator::CheckArray, &Validator::CheckObject, &Validator::CheckCombinations,
           &Validator::CheckUnevaluated}) {

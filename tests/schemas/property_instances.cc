@@ -15,31 +15,10 @@ using json::Value;
 
 namespace {
 
-constexpr const char* kStrings[] = {"",
-                                    "a",
-                                    "b",
-                                    "ab",
-                                    "bc",
-                                    "aa",
-                                    "aab",
-                                    "c",
-                                    "a1",
-                                    "12",
-                                    "ca",
-                                    "abc",
-                                    "aXb",
-                                    "\xC3\xA9",
-                                    "\xC3\xA9"
-                                    "a",
-                                    "\xF0\x9F\x98\x80",
-                                    "a\"b",
-                                    "a\\b",
-                                    "\n",
-                                    "2024-02-29",
-                                    "10.0.0.1",
-                                    "bca",
-                                    "abab",
-                                    "0"};
+constexpr const char* kStrings[] = {
+    "",     "a",    "b",  "ab",         "bc",       "aa",       "aab",     "c",
+    "a1",   "12",   "ca", "abc",        "aXb",      "\xC3\xA9", "\u00e9a", "\xF0\x9F\x98\x80",
+    "a\"b", "a\\b", "\n", "2024-02-29", "10.0.0.1", "bca",      "abab",    "0"};
 constexpr const char* kInstanceKeys[] = {"a", "b", "ab", "c", "\xC3\xA9", "a\"b", "", "aa", "x"};
 constexpr const char* kInstanceNumbers[] = {"0",     "1",  "-1",  "2",    "3",    "4",    "5",
                                             "6",     "7",  "10",  "12",   "-3",   "0.5",  "1.5",

@@ -262,8 +262,7 @@ std::string KeywordsOf(const Value& schema) {
   std::vector<std::string> names;
   const auto collect = [&](const auto& self, const Value& value) -> void {
     for (const auto& [name, member] : value.members) {
-      if (std::find_if(std::begin(kKeywords), std::end(kKeywords),
-                       [&](const char* k) { return name == k; }) != std::end(kKeywords))
+      if (std::find(std::begin(kKeywords), std::end(kKeywords), name) != std::end(kKeywords))
         names.push_back(name);
       self(self, member);
     }

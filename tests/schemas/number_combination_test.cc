@@ -129,7 +129,8 @@ bool Holds(const Value& schema, const Value& value, bool draft4) {
   if (schema.is_bool()) return schema.type == Type::kTrue;
   const auto holds = [&](const Value& part) { return Holds(part, value, draft4); };
   const bool number = value.type == Type::kNumber;
-  for (const auto& [name, says] : schema.members) {
+  for (const auto& [name, keyword] : schema.members) {
+    const Value& says = keyword;  // Clang 14 takes no name of a binding into a lambda expression
     bool fits = true;
     if (name == "type") {
       fits = says.text == "array" ? !number : number && says.text != "string";

@@ -24,7 +24,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-struct Body : WaitingBodies::Share {
+struct Body final : WaitingBodies::Share {
   size_t wanted = 0;  // bytes of the whole
   int told = 0;
   void MayGoOn() noexcept override { ++told; }

@@ -37,7 +37,7 @@ TEST(WorkerPoolTest, SmallWorkPassesLargeWork) {
       WorkerPool pool(threads);
       for (int i = 0; i < workers + 3; ++i) {
         pool.Submit(
-            [&, gone, i] {
+            [&, gone] {
               gone.wait();
               EXPECT_EQ(WorkerPool::Here(), WorkPlace::kWorker);
               if (++large_done == workers + 3) last.set_value();

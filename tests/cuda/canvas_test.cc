@@ -189,7 +189,8 @@ TEST_P(CanvasTest, BlocksChangeNoBit) {
   const Canvas canvas(*model, 75);
   const std::vector<float> expected = canvas.Run(tokens, All);
   for (const auto& [from, to] : {std::pair(60, 75), std::pair(20, 52), std::pair(3, 70)}) {
-    const auto got = canvas.Run(tokens, [&](int i) { return i >= from && i < to; });
+    const auto got =
+        canvas.Run(tokens, [first = from, end = to](int i) { return i >= first && i < end; });
     const auto old = std::span(expected).subspan(static_cast<size_t>(from) * width, got.size());
     EXPECT_TRUE(SameBits(got, old)) << from;
   }

@@ -377,8 +377,9 @@ TEST(RecurrentTest, RandomOperationsKeepEveryBit) {
         check(0);
         for (auto& [id, of] : rows_of) {
           const std::vector<TokenId>& last = paths[of[static_cast<size_t>(plain_of[id]) - 1]];
-          const bool failed = std::ranges::any_of(
-              wrong, [&](int32_t row) { return rows[static_cast<size_t>(row)].sequence == id; });
+          const bool failed = std::ranges::any_of(wrong, [&, sequence = id](int32_t row) {
+            return rows[static_cast<size_t>(row)].sequence == sequence;
+          });
           if (failed) {
             ++bad;
             alive[id].resize(static_cast<size_t>(rows[of[0]].position));

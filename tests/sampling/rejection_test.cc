@@ -182,9 +182,9 @@ TEST(RejectionTest, GeometricIsProperlyWeightedInExactArithmetic) {
     const RejectionCase c = RandomRejectionCase(random, n % 20 == 0 ? 6 : 4);
     for (const auto& [accepts, most] : {std::pair(2, 1), {2, 3}, {3, 2}, {4, 3}, {2, 4}}) {
       if (c.masses.size() > 4 && accepts + most > 5) continue;
-      const Expectation e = Enumerate(c, [&](EveryOrder& s) {
-        return DrawGeometric(s, {.max_rejects = most, .accepts = accepts});
-      });
+      const RejectionLimits drawn{.max_rejects = most, .accepts = accepts};
+      const Expectation e =
+          Enumerate(c, [&drawn](EveryOrder& s) { return DrawGeometric(s, drawn); });
       mismatches += Mismatches(c, e, false);
     }
   }

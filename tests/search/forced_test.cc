@@ -40,8 +40,7 @@ std::vector<std::string> AllTexts(const Grammar& grammar, const Vocabulary& voca
       };
   follow(grammar.Start(), "", most);
   std::ranges::sort(texts);
-  const auto twice = std::ranges::unique(texts);
-  texts.erase(twice.begin(), twice.end());
+  texts.erase(std::unique(texts.begin(), texts.end()), texts.end());
   return texts;
 }
 

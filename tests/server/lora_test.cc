@@ -88,7 +88,7 @@ TEST(LoraServerTest, AnswersAreThoseOfTheNamedAdapter) {
           "close_at_budget": false})"}};
   Connection to_mail(mail->port()), to_base(base->port());
   for (const auto& [route, rest] : asked) {
-    const auto values = [&](Connection& to, const char* model) {
+    const auto values = [&, route = route, rest = rest](Connection& to, const char* model) {
       const Answer answer = to.Post(route, std::string(R"({"model": ")") + model + "\", " + rest);
       EXPECT_EQ(answer.status, 200) << answer.body;
       const auto parsed = json::Parse(answer.body);

@@ -144,7 +144,9 @@ bool Stops(const Work& work) {
 }
 
 TEST(StopTest, EveryTokenizerLooksAtTheFlag) {
-  for (const auto& [name, tokenizer] : Goldens()) {
+  for (const Named& golden : Goldens()) {
+    const std::string& name = golden.name;
+    const Tokenizer* const tokenizer = golden.tokenizer.get();
     for (const std::string& text :
          {std::string(3000, ' '), std::string(3000, '7'), std::string(3000, 'x')}) {
       EXPECT_TRUE(Stops([&] { (void)tokenizer->Encode(text); })) << name;

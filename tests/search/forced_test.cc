@@ -2,6 +2,7 @@
 // output has them. The same on the decoded strings of JSON.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <random>
 #include <regex>

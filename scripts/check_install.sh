@@ -10,7 +10,13 @@ case "${1:-}" in
 esac
 build=$(cd "${1:-$root/build}" && pwd)
 scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
+# What failed is said before the folder goes.
+finish() {
+  local status=$?
+  [[ $status -eq 0 || ! -f $scratch/cmake.log ]] || tail -n 40 "$scratch/cmake.log" >&2
+  rm -rf "$scratch"
+}
+trap finish EXIT
 prefix=$scratch/prefix
 cp -r "$root/examples" "$scratch/examples"
 cd "$scratch"

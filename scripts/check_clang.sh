@@ -5,7 +5,7 @@
 #
 # --libc++: with Clang's own library, and not GCC's.
 # The sources are those of build/ (scripts/build.sh), as they are compiled there: several of a folder at a time. The lines of
-# warnings come out as they are found, each once, and their number. Warnings that CMakeLists.txt switch off stay off. FOLDER:
+# warnings come out as they are found, each once, and their number. Warnings that CMakeLists.txt switches off stay off. FOLDER:
 # src, or src/decode.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

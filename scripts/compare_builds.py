@@ -13,7 +13,8 @@ largest. Exit code 1 when a median is above 1.03 (p99.9 of masks: 1.15): --bound
   masks        pawl maskbench over 300 files, --thread-time: average, p99, p99.9 of the masks; time to the first mask
   maskbench    the same, processor time of the whole process
   server       processor time of `pawl serve` for the requests of bench/server/load.py (/v1/extract, 2 clients for each of
-               1 and 8 places)
+               1 and 8 places). They prefer no text ("prefer_text": 0), so that a build
+               without that default does the same work
   draft        pawl bench draft --replay, processor time of the process
 
 Between 2 and 4 % a median says little on a busy machine: count instructions (valgrind --tool=callgrind) and decide by

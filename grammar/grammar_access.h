@@ -16,11 +16,12 @@
 #include "grammar/machine_lock.h"
 #include "grammar/masks/machine_masks.h"
 #include "pawl/grammar.h"
+#include "pawl/result.h"
 #include "pawl/vocabulary.h"
 
 namespace pawl {
 
-struct GrammarAccess {
+struct PAWL_EXPORT GrammarAccess {
   std::shared_ptr<Machine> machine;
   std::shared_ptr<MachineLock> lock;  // of all grammars that share parts of the machine
   std::shared_ptr<const Vocabulary> vocabulary;

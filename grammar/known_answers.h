@@ -25,12 +25,13 @@
 
 #include "grammar/hash_index.h"
 #include "grammar/machine.h"
+#include "pawl/result.h"
 #include "pawl/vocabulary.h"
 #include "src/base/sync.h"
 
 namespace pawl {
 
-class KnownAnswers {
+class PAWL_EXPORT KnownAnswers {
  public:
   // About a state. Each answer is there or not.
   struct Place {

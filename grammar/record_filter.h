@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "pawl/grammar.h"
+#include "pawl/result.h"
 
 namespace pawl {
 
@@ -29,7 +30,7 @@ struct RecordKeys {
   bool unions = false;
 };
 
-class RecordFilter {
+class PAWL_EXPORT RecordFilter {
  public:
   explicit RecordFilter(std::shared_ptr<const RecordKeys> keys);
   // What is certain of the record with these bytes.

@@ -72,7 +72,6 @@ class FewestFromEnd {
 // Tokens that spell a prefix of `forced` (perhaps all of it, perhaps nothing): no token of the
 // vocabulary begins with the bytes of its last tokens and goes on. Empty when the encoding is not
 // made of exactly these bytes, as with tokenizers that put a space before every text.
-// Shown by a shared libpawl_core, for libpawl_engine.
 PAWL_EXPORT std::vector<TokenId> SpellForced(const Vocabulary& vocabulary, const Encoder& encode,
                                              std::string_view forced);
 

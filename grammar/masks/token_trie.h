@@ -17,12 +17,13 @@
 #include <utility>
 #include <vector>
 
+#include "pawl/result.h"
 #include "pawl/vocabulary.h"
 #include "src/base/stop_scope.h"
 
 namespace pawl {
 
-class TokenTrie {
+class PAWL_EXPORT TokenTrie {
  public:
   struct Node {
     uint32_t end;    // index after the last node of this subtree

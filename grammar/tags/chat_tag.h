@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "grammar/tags/formats/chat_format.h"
+#include "pawl/result.h"
 
 namespace pawl {
 
@@ -35,27 +36,29 @@ struct ThoughtFormat {
 namespace tag {
 
 // Formats of a hundred tools are long, and are made for each request anew: no copies on the way.
-std::string Concat(std::initializer_list<std::string_view> parts);
-std::string Const(std::string_view text);
-std::string List(const std::vector<std::string>& parts);
+PAWL_EXPORT std::string Concat(std::initializer_list<std::string_view> parts);
+PAWL_EXPORT std::string Const(std::string_view text);
+PAWL_EXPORT std::string List(const std::vector<std::string>& parts);
 // "sequence" or "or"; one element is itself.
-std::string Elements(const char* type, const std::vector<std::string>& parts);
-std::string Optional(const std::string& content);
-std::string Tag(std::string_view begin, const std::string& content, std::string_view end);
+PAWL_EXPORT std::string Elements(const char* type, const std::vector<std::string>& parts);
+PAWL_EXPORT std::string Optional(const std::string& content);
+PAWL_EXPORT std::string Tag(std::string_view begin, const std::string& content,
+                            std::string_view end);
 // A schema's value, in a style where one is given.
-std::string Schema(std::string_view schema, std::string_view style);
-std::string AnyText(int max_tokens = -1);
+PAWL_EXPORT std::string Schema(std::string_view schema, std::string_view style);
+PAWL_EXPORT std::string AnyText(int max_tokens = -1);
 
 // At least one call, `many`: or more, and nothing else.
-std::string CallsAlone(const ChatFormat& format, const std::vector<TaggedCall>& calls, bool many);
+PAWL_EXPORT std::string CallsAlone(const ChatFormat& format, const std::vector<TaggedCall>& calls,
+                                   bool many);
 // Text in which calls may stand.
-std::string TextWithCalls(const ChatFormat& format, const std::vector<TaggedCall>& calls,
-                          bool many);
+PAWL_EXPORT std::string TextWithCalls(const ChatFormat& format,
+                                      const std::vector<TaggedCall>& calls, bool many);
 // The answer in the marks of the format.
-std::string Answer(const ChatFormat& format, const std::string& content);
+PAWL_EXPORT std::string Answer(const ChatFormat& format, const std::string& content);
 // Thoughts before what follows; where the prompt has not opened them they may be left out.
 // `format` may be nullptr.
-std::string Thoughts(const ChatFormat* format, const ThoughtFormat& thoughts);
+PAWL_EXPORT std::string Thoughts(const ChatFormat* format, const ThoughtFormat& thoughts);
 
 }  // namespace tag
 }  // namespace pawl

@@ -20,6 +20,7 @@
 #include <variant>
 
 // PAWL_EXPORT marks the symbols that a shared library of Pawl's C++ API exports. Others are hidden.
+// Headers that are not installed mark what libpawl_engine takes from a shared libpawl_core.
 #if defined(__GNUC__) || defined(__clang__)
 #define PAWL_EXPORT __attribute__((visibility("default")))
 #else

@@ -23,7 +23,7 @@ inline std::string ExponentText(int64_t exponent) {
   return exponent == 0 ? "" : "e" + std::to_string(exponent);
 }
 
-class Decimal {
+class PAWL_EXPORT Decimal {
  public:
   Decimal() = default;  // zero
   explicit Decimal(int64_t value);

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "pawl/result.h"
 #include "schemas/number/decimal.h"
 
 namespace pawl::schema {
@@ -24,10 +25,11 @@ struct SourceValue {
 
 // An optional sign, digits grouped in threes by `, . ' _` or a space or not at all, and decimals
 // behind a point or comma. Where a mark may be either, both values come.
-std::vector<SourceValue<Decimal>> NumbersIn(std::u32string_view text);
+PAWL_EXPORT std::vector<SourceValue<Decimal>> NumbersIn(std::u32string_view text);
 
 // `format`: "date", "time" or "date-time". Where day and month may be either, both dates come.
-std::vector<SourceValue<std::string>> DatesIn(std::u32string_view text, std::string_view format);
+PAWL_EXPORT std::vector<SourceValue<std::string>> DatesIn(std::u32string_view text,
+                                                          std::string_view format);
 
 }  // namespace pawl::schema
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "pawl/result.h"
 #include "schemas/scalar/string_search.h"
 
 namespace pawl::schema {
@@ -38,7 +39,7 @@ std::optional<std::string> CompleteString(StringSearch& search, StringPosition p
                                           size_t max_length, StringSpelling spelling);
 
 // JSON texts with the characters beyond ASCII as escapes; nothing else is changed.
-std::string EscapeBeyondAscii(std::string_view json);
+PAWL_EXPORT std::string EscapeBeyondAscii(std::string_view json);
 
 }  // namespace pawl::schema
 

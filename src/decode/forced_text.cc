@@ -22,10 +22,8 @@ void ForcedText::Spell(const Mask& mask, const std::string& run) {
       return vocabulary_.is_special(token) || vocabulary_.bytes(token).size() > run.size();
     });
     if (reaches_beyond) return;
-    spelled_ = encode_(run);
-    spelled_.resize(std::min<size_t>(spelled_.size(), 1));
-    const bool fits = !spelled_.empty() && run.starts_with(vocabulary_.bytes(spelled_[0]));
-    if (!fits) spelled_.clear();
+    const std::vector<TokenId> tokens = encode_(run);
+    if (!tokens.empty() && run.starts_with(vocabulary_.bytes(tokens[0]))) spelled_ = {tokens[0]};
   }
   std::ranges::reverse(spelled_);
 }

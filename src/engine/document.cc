@@ -254,7 +254,7 @@ Status DocumentJob::Pump(bool first) noexcept {
   return {};
 }
 
-void DocumentJob::Store(int number, Result<Generation> output) noexcept {
+void DocumentJob::Store(int number, Result<Generation>&& output) noexcept {
   std::vector<int64_t> to_cancel;
   const Status stored = Guarded([&]() -> Status {
     const std::lock_guard lock(mutex_);

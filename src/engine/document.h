@@ -96,7 +96,7 @@ class DocumentJob : public std::enable_shared_from_this<DocumentJob> {
 
   // Adds requests while there are places. `first`: the first one, whose error is returned.
   Status Pump(bool first) noexcept;
-  void Store(int number, Result<Generation> output) noexcept;
+  void Store(int number, Result<Generation>&& output) noexcept;
   // Tells the caller, where nothing is left to do.
   void Finish() noexcept;
 

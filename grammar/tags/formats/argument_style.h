@@ -10,6 +10,8 @@
 
 #include <string_view>
 
+#include "pawl/result.h"
+
 namespace pawl {
 
 struct ArgumentStyle {
@@ -29,7 +31,7 @@ struct ArgumentStyle {
 };
 
 // nullptr for other names.
-const ArgumentStyle* ArgumentStyleOf(std::string_view name);
+PAWL_EXPORT const ArgumentStyle* ArgumentStyleOf(std::string_view name);
 
 inline constexpr std::string_view kCdataOpen = "<![CDATA[", kCdataClose = "]]>";
 // Around a string of the style kGemma.

@@ -26,6 +26,8 @@
 #include <string_view>
 #include <vector>
 
+#include "pawl/result.h"
+
 namespace pawl {
 
 // Up to four texts; what is empty ends the list. An alternative that is empty itself is kNoText.
@@ -75,13 +77,13 @@ std::span<const ChatFormat* const> ChatFormats();
 // By name or alias; nullptr for other names.
 const ChatFormat* ChatFormatNamed(std::string_view name);
 // The format of a chat template, or of all its literals; nullptr where none fits.
-const ChatFormat* FormatOf(std::string_view chat_template);
+PAWL_EXPORT const ChatFormat* FormatOf(std::string_view chat_template);
 
 // The marks around thoughts in this template; empty where it has none. `format` may be nullptr.
 struct ThinkMarks {
   std::string_view open, close;
 };
-ThinkMarks ThinkMarksOf(std::string_view chat_template, const ChatFormat* format);
+PAWL_EXPORT ThinkMarks ThinkMarksOf(std::string_view chat_template, const ChatFormat* format);
 
 // A text of a format taken apart.
 struct FormatPiece {
@@ -90,10 +92,10 @@ struct FormatPiece {
   std::string text;   // kText
   size_t length = 0;  // kId
 };
-std::vector<FormatPiece> PiecesOf(std::string_view text, std::string_view tool_name);
+PAWL_EXPORT std::vector<FormatPiece> PiecesOf(std::string_view text, std::string_view tool_name);
 
 // The texts of a list that are given, with "" for kNoText.
-std::vector<std::string_view> TextsOf(const FormatTexts& texts);
+PAWL_EXPORT std::vector<std::string_view> TextsOf(const FormatTexts& texts);
 
 }  // namespace pawl
 

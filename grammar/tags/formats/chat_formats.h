@@ -3,6 +3,7 @@
 #define PAWL_GRAMMAR_TAGS_FORMATS_CHAT_FORMATS_H_
 
 #include "grammar/tags/formats/chat_format.h"
+#include "pawl/result.h"
 
 namespace pawl {
 
@@ -23,7 +24,7 @@ namespace pawl {
                                               row(kHermesFormat) row(kLlama3Format)                \
                                                   row(kPlainFormat)
 
-#define PAWL_DECLARE(format) extern const ChatFormat format;
+#define PAWL_DECLARE(format) PAWL_EXPORT extern const ChatFormat format;
 PAWL_CHAT_FORMATS(PAWL_DECLARE)
 #undef PAWL_DECLARE
 

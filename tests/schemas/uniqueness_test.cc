@@ -70,9 +70,10 @@ TEST(UniquenessTest, MatchesOfContainsAreCounted) {
 }
 
 // Bug: "no output that fits was found".
-TEST(UniquenessTest, PairsAndObjectsHaveNoEnd) {
+TEST(UniquenessTest, ArraysAndObjectsHaveNoEnd) {
   for (const char* items :
        {R"({"type":"array","items":{"type":"integer"},"minItems":2,"maxItems":2})",
+        R"({"type":"array","items":{"type":"integer"},"maxItems":1})",
         R"({"type":"object","properties":{"a":{"type":"string"},"b":{"type":"boolean"}},
             "required":["a","b"],"additionalProperties":false})",
         R"({"type":"object","properties":{"a":{"enum":[1,2]},"b":{"type":"integer"}},

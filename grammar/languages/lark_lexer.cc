@@ -1,6 +1,7 @@
 // White space and comments (// and #) separate words; the ends of lines are words, since they end a
 // rule. What stands behind %json is JSON, whose end is found by its own brackets and strings.
 #include <algorithm>
+#include <array>
 #include <optional>
 
 #include "grammar/languages/lark_ast.h"
@@ -91,7 +92,8 @@ bool Lexer::Next() {
   const char c = Peek();
   const char next = Peek(1);
   if (IsLetter(c) || (c == '_' && IsLetter(next))) return Name();
-  if ((c == '!' || c == '?') && AtStatement() && (IsName(next) || next == '?')) return Name();
+  if ((c == '!' || c == '?') && AtStatement() && (IsName(next) || next == '?' || next == '!'))
+    return Name();
   if (IsDigit(c) || ((c == '-' || c == '+') && IsDigit(next))) return Number();
   switch (c) {
     case '"':
@@ -147,7 +149,8 @@ bool Lexer::Name() {
   if (!lower && !upper) return Fail("expected a name with letters", name);
   const size_t marks = name - begin;
   const std::string_view written = text_.substr(begin, marks);
-  if (upper ? marks > 0 : written != "" && written != "!" && written != "?" && written != "!?") {
+  constexpr std::array<std::string_view, 5> kMarks = {"", "!", "?", "!?", "?!"};
+  if (upper ? marks > 0 : std::ranges::find(kMarks, written) == kMarks.end()) {
     return Fail("expected a name, found '" + std::string(written.substr(0, 80)) + "'", begin);
   }
   return Add(lower ? Word::kRule : Word::kTerminal, begin);

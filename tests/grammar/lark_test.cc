@@ -32,6 +32,9 @@ TEST(Lark, RulesAndOperators) {
   Check("start: \"a\" |\n", {"", "a"}, {"aa"});
   Check("start: (\n  \"a\"\n  | \"b\"\n)\n", {"a", "b"}, {"ab"});
   Check("?start: x -> name\n!x: \"a\" -> one | \"b\" -> two\n", {"a", "b"}, {"c"});
+  for (const char* marks : {"", "!", "?", "!?", "?!"}) {
+    Check(std::string(marks) + "start: x\n" + marks + "x: \"a\"", {"a"}, {"", "aa"});
+  }
   Check("start: \"a\"..\"c\" \"À\"..\"Ö\"", {"aÀ", "cÖ"}, {"dÀ", "a", "a×"});
   Check("start: \"if\"\"then\"", {"ifthen"}, {"if"});
   Check("start: list\nlist: list \",\" item | item\nitem: \"x\" | \"(\" list \")\"",

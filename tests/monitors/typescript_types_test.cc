@@ -42,6 +42,15 @@ TEST(TypeScriptTypesTest, Expressions) {
       {"'a'.match(/b/)", "RegExpMatchArray | null"},
       {"!1", "boolean"},
       {"typeof 1", "string"},
+      {"-1", "-1"},
+      {"+1", "1"},
+      {"~1", "number"},
+      {"-'a'", "number"},
+      {"+'a'", "number"},
+      {"-(1n)", "bigint"},
+      {"void 0", "undefined"},
+      {"(null as { a: string } | null).a", "string"},
+      {"(null as { a: string } | undefined).a", "string"},
       {"[[1, 2], [3]].flat()", "?"},
   };
   for (const auto& [text, type] : cases) {

@@ -4,9 +4,11 @@
 #include <malloc.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "pawl/result.h"
 #include "src/base/json.h"
@@ -14,6 +16,7 @@
 #include "src/server/grammar_store.h"
 #include "src/server/server.h"
 #include "tests/server/http_client.h"
+#include "tests/server/test_server.h"
 
 namespace pawl::server {
 namespace {
@@ -98,6 +101,27 @@ TEST(MemoryTest, AServerStaysAsItIs) {
                            "\npawl_heap_free_bytes ", "\npawl_grammar_bytes "}) {
     EXPECT_NE(metrics.find(name), std::string::npos) << name;
   }
+}
+
+// The model's context is longer than what the memory for keys and values holds.
+TEST(MemoryTest, APromptBeyondTheKvCache) {
+  ServerOptions options;
+  options.model.model.kv_bytes = int64_t{4} << 20;
+  const auto server = ServerOf("tiny-extract", options);
+  Connection c(server->port());
+  std::string text;
+  for (int i = 0; i < 100; ++i) text += "Ann Lee, number " + std::to_string(i) + ". ";
+  const std::string quoted = json::Quote(text);
+  for (const auto& [path, body, param] : std::vector<std::array<std::string, 3>>{
+           {"/v1/completions", R"({"prompt":)" + quoted + "}", "/prompt"},
+           {"/v1/chat/completions", R"({"messages":[{"role":"user","content":)" + quoted + "}]}",
+            "/messages"}}) {
+    const Answer answer = c.Post(path, body);
+    EXPECT_EQ(answer.status, 400) << path << answer.body;
+    EXPECT_EQ(At(answer.Json(), "/error/code").text, "context_length_exceeded") << answer.body;
+    EXPECT_EQ(At(answer.Json(), "/error/param").text, param) << answer.body;
+  }
+  EXPECT_EQ(c.Post("/v1/completions", R"({"prompt":"Ann","max_tokens":2})").status, 200);
 }
 
 }  // namespace

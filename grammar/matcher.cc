@@ -56,7 +56,8 @@ Result<Matcher> Matcher::Create(Grammar grammar, const MatcherOptions& options) 
     if (token < 0 || token >= size) {
       return Error{
           ErrorCode::kInvalid,
-          "end token " + std::to_string(token) + " is outside 0.." + std::to_string(size - 1), ""};
+          "end token " + std::to_string(token) + " is outside 0.." + std::to_string(size - 1),
+          "end_tokens"};
     }
   }
   if (!grammar.unbound().empty()) return GrammarAccess::UnboundError(grammar);

@@ -30,21 +30,21 @@ Result<std::shared_ptr<const Vocabulary>> Vocabulary::Create(VocabularyInit init
   }
   std::shared_ptr<Vocabulary> vocabulary(new Vocabulary());
   vocabulary->special_.assign(init.tokens.size(), 0);
-  const auto mark = [&](const std::vector<TokenId>& ids, uint8_t value,
-                        const char* what) -> Status {
+  const auto mark = [&](const std::vector<TokenId>& ids, uint8_t value, const char* what,
+                        const char* place) -> Status {
     for (const TokenId id : ids) {
       if (id < 0 || static_cast<size_t>(id) >= init.tokens.size()) {
         return Error{ErrorCode::kInvalid,
                      std::string(what) + " token id " + std::to_string(id) + " is outside 0.." +
                          std::to_string(init.tokens.size() - 1),
-                     ""};
+                     place};
       }
       vocabulary->special_[static_cast<size_t>(id)] = value;
     }
     return {};
   };
-  if (Status s = mark(init.special, 1, "special"); !s.ok()) return s.error();
-  if (Status s = mark(init.end_tokens, 2, "end-of-output"); !s.ok()) return s.error();
+  if (Status s = mark(init.special, 1, "special", "special"); !s.ok()) return s.error();
+  if (Status s = mark(init.end_tokens, 2, "end-of-output", "end_tokens"); !s.ok()) return s.error();
   vocabulary->tokens_ = std::move(init.tokens);
   vocabulary->end_tokens_ = std::move(init.end_tokens);
   std::sort(vocabulary->end_tokens_.begin(), vocabulary->end_tokens_.end());

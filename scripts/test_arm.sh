@@ -94,6 +94,7 @@ if [[ $build == yes ]]; then
   PAWL_PROGRESS=${PAWL_PROGRESS:-10} scripts/build.sh arm "${programs[@]}"
 else
   mapfile -t programs < <(for program in "${programs[@]}"; do [[ ! -x build-arm/bin/$program ]] || echo "$program"; done)
+  [[ ${#programs[@]} -gt 0 ]] || { echo "test_arm.sh: none of these programs is in build-arm/bin" >&2; exit 2; }
 fi
 [[ ! -x build-arm/bin/kernels_test ]] || check_choice
 

@@ -3,9 +3,8 @@
 //
 //   pawl::Matcher matcher(grammar);
 //   std::vector<uint32_t> row(grammar.vocabulary().mask_words());
-//   while (!matcher.terminated()) {
-//     matcher.FillMask(row);                       // bit i of word i / 32 is 1: token i may come
-//     pawl::TokenId token = Sample(logits, row);
+//   while (matcher.FillMask(row)) {                // false: no token may come
+//     pawl::TokenId token = Sample(logits, row);   // bit i of word i / 32 is 1: token i may come
 //     matcher.Accept(token);                       // false: refused, nothing changed
 //   }
 //   matcher.Rollback(2);                           // takes the last two steps back

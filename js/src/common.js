@@ -29,12 +29,22 @@ export function bytesOf(place, text) {
   if (text instanceof Uint8Array) return text;
   throw badArgument(place, "must be a string or a Uint8Array");
 }
+// What JSON.stringify would write as {} or null, or leave out: a Promise that was not awaited would be a schema of everything.
+function checkJson(place, key, value) {
+  const kind = Object.prototype.toString.call(value).slice(8, -1);
+  const fits = typeof value === "object" ? ["Object", "Array", "Null", "String", "Number", "Boolean"].includes(kind)
+    : typeof value === "number" ? Number.isFinite(value) : typeof value !== "function" && typeof value !== "symbol";
+  if (fits) return;
+  const what = typeof value === "number" ? String(value) : typeof value === "symbol" ? "a symbol" : `a ${kind}`;
+  throw badArgument(place, `${key === "" ? "" : `has at ${JSON.stringify(key)} what `}is no JSON: ${what}`);
+}
 // The text of a value as JSON.
 export function jsonText(place, value) {
   let text;
   try {
     text = JSON.stringify(value, (key, one) => {
       wellFormed(place, key);
+      checkJson(place, key, one);
       return typeof one === "string" ? wellFormed(place, one) : one;
     });
   } catch (cause) {
@@ -54,9 +64,7 @@ export function tokenList(place, list) {
   if (list instanceof Int32Array || list instanceof Uint32Array) return list;
   if (typeof list !== "object" || !Number.isInteger(list?.length) || list.length < 0)
     throw badArgument(place, "must be a list of tokens");
-  for (let i = 0; i < list.length; ++i) {
-    if (!Number.isInteger(list[i])) throw badArgument(`${place}[${i}]`, "must be a whole number");
-  }
+  for (let i = 0; i < list.length; ++i) wholeNumber(`${place}[${i}]`, list[i]);
   return list;
 }
 

@@ -81,7 +81,7 @@ export interface JsonSchemaOptions {
 }
 
 export type Kind =
-  | "json_schema" | "regex" | "choice" | "ebnf" | "gbnf" | "lark" | "lark_xgrammar" | "substring" | "structural_tag";
+  | "json_schema" | "regex" | "choice" | "ebnf" | "gbnf" | "lark" | "lark_xgrammar" | "llguidance" | "substring" | "structural_tag";
 
 export class Compiler implements Freed {
   private constructor();

@@ -68,6 +68,7 @@ export class Compiler extends Handle {
   constructor(calls, vocabulary, options) {
     onlyKnown(options, kCompiler);
     if (!(vocabulary instanceof Vocabulary)) throw badArgument("vocabulary", "must be a vocabulary or a tokenizer");
+    if (vocabulary._calls !== calls) throw badArgument("vocabulary", "belongs to another module");
     const whole = (name, most) => options[name] === undefined ? undefined : wholeNumber(name, options[name], 0, most);
     const cached = whole("cachedGrammars", kBytes), budget = whole("memoryBudget", kBytes);
     const steps = whole("prepareSteps", Number.MAX_SAFE_INTEGER);
@@ -110,8 +111,11 @@ export class Compiler extends Handle {
     calls.checked("pawl_wasm_options_create", [out]);
     const made = s.read(out);
     s.later(() => calls.plain("pawl_wasm_options_free", made));
+    const given = new Set();
     for (const [key, value] of Object.entries(options)) {
       if (value === undefined) continue;
+      if (given.has(snake(key))) throw badArgument(key, "is given twice");
+      given.add(snake(key));
       const name = s.bytes(encoder.encode(snake(key)));
       if (typeof value === "string") {
         const text = s.bytes(encoder.encode(wellFormed(key, value)));
@@ -189,13 +193,13 @@ export class Grammar extends Handle {
   matcher(options = {}) {
     onlyKnown(options, ["endTokens", "terminateWithoutEndToken"]);
     const calls = this._calls;
-    return calls.scope((s) => {
+    return withNames(["endTokens"], () => calls.scope((s) => {
       const end = s.tokens(tokenList("endTokens", options.endTokens ?? [])), at = s.room(16), out = s.word();
       const view = calls.view();
       [16, end.at, end.length, options.terminateWithoutEndToken ? 1 : 0].forEach((v, i) => view.setUint32(at + 4 * i, v, true));
       calls.checked("pawl_matcher_create", [this._handle, at, out]);
       return new Matcher(calls, s.read(out), this);
-    });
+    }));
   }
 }
 
@@ -297,8 +301,8 @@ function endTokenIds(json, list) {
     throw badArgument("endTokens", "must be a list of tokens or of their names");
   const given = Array.from(list);
   given.forEach((token, i) => {
-    if (typeof token !== "string" && !Number.isInteger(token))
-      throw badArgument(`endTokens[${i}]`, "must be the id or the name of a token");
+    if (typeof token === "number") wholeNumber(`endTokens[${i}]`, token);
+    else if (typeof token !== "string") throw badArgument(`endTokens[${i}]`, "must be the id or the name of a token");
   });
   if (given.every((token) => typeof token === "number")) return given;
   let file;
@@ -309,7 +313,7 @@ function endTokenIds(json, list) {
   }
   return given.map((token, i) => {
     if (typeof token === "number") return token;
-    const id = file.added_tokens?.find?.((added) => added.content === token)?.id ?? file.model?.vocab?.[token];
+    const id = file?.added_tokens?.find?.((added) => added?.content === token)?.id ?? file?.model?.vocab?.[token];
     if (typeof id !== "number") throw badArgument(`endTokens[${i}]`, `the tokenizer has no token ${JSON.stringify(token)}`);
     return id;
   });
@@ -344,7 +348,7 @@ export class Pawl {
     const calls = this._calls;
     return withNames(Object.keys(parts), () => calls.scope((s) => {
       const pointers = s.room(4 * tokens.length), lengths = s.room(4 * tokens.length);
-      const all = tokens.map((token, i) => bytesOf(`tokens[${i}]`, token));
+      const all = Array.from(tokens, (token, i) => bytesOf(`tokens[${i}]`, token));
       const data = s.bytes(joined(all));
       let next = data.at;
       const view = calls.view();

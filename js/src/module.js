@@ -29,7 +29,7 @@ class Scope {
     this.last = [];
   }
   room(length) {
-    const calls = this.calls, size = (length + 15) & ~7;
+    const calls = this.calls, size = 8 * Math.ceil((length + 8) / 8);
     if (calls.next + size <= calls.scratch + kScratch) {
       const at = calls.next;
       calls.next += size;

@@ -12,6 +12,7 @@ import { loadPawl, PawlError } from "../src/index.js";
 const model = new URL("../../models/tiny-extract/", import.meta.url);
 const tokenizerText = readFileSync(new URL("tokenizer.json", model), "utf8");
 const pawl = await loadPawl();
+const other = await loadPawl();
 const tokenizer = pawl.tokenizer(tokenizerText, { endTokens: [0] });
 
 const has = (row, token) => ((row[token >> 5] >>> (token & 31)) & 1) === 1;
@@ -132,6 +133,14 @@ test("errors have the text and the place of the native library", () => {
     [() => pawl.tokenizer("{}"), "invalid", "#/model", null],
     [() => pawl.tokenizer(tokenizerText, { endTokens: ["<none>"] }), "bad argument", "endTokens[0]", null],
     [() => pawl.compiler(tokenizer, { memory: 1 }), "bad argument", "memory", null],
+    [() => pawl.vocabulary({ tokens: ["a"], special: [-1] }), "invalid", "special", "special token id -1 is outside 0..0"],
+    [() => pawl.vocabulary({ tokens: ["a"], endTokens: [1] }), "invalid", "endTokens", null],
+    [() => pawl.tokenizer(tokenizerText, { paddedSize: 10 }), "invalid", "paddedSize", null],
+    [() => pawl.tokenizer(tokenizerText, { paddedSize: 2e9 }), "limit", "paddedSize", "more than 2^24 tokens: 2000000000"],
+    [() => pawl.tokenizer(tokenizerText, { endTokens: [99999] }), "invalid", "endTokens", null],
+    [() => compiler.jsonSchema(true).matcher({ endTokens: [99999] }), "invalid", "endTokens", null],
+    [() => compiler.jsonSchema(true).matcher().forcedText(2 ** 31 - 1), "limit", null, null],
+    [() => pawl.tokenizer("null", { endTokens: ["a"] }), "bad argument", "endTokens[0]", null],
   ];
   for (const [body, code, place, text] of cases) {
     const error = errorOf(body);
@@ -151,6 +160,15 @@ test("arguments of a wrong kind are errors with their places, and the module wor
     [() => compiler.jsonSchema(), "schema"],
     [() => compiler.jsonSchema(cyclic), "schema"],
     [() => compiler.jsonSchema({ const: "a\ud800" }), "schema"],
+    [() => compiler.jsonSchema(Promise.resolve({ type: "string" })), "schema"],
+    [() => compiler.jsonSchema(new ArrayBuffer(4)), "schema"],
+    [() => compiler.jsonSchema({ properties: new Map([["a", {}]]) }), "schema"],
+    [() => compiler.jsonSchema({ const: NaN }), "schema"],
+    [() => compiler.jsonSchema(Infinity), "schema"],
+    [() => compiler.jsonSchema({ type: String }), "schema"],
+    [() => compiler.jsonSchema({ const: Symbol("x") }), "schema"],
+    [() => compiler.jsonSchema(true, { maxString: 5, max_string: 6 }), "maxString"],
+    [() => compiler.choice(["a", NaN]), "choices"],
     [() => compiler.jsonSchema(true, null), "options"],
     [() => compiler.jsonSchema(true, { maxString: NaN }), "maxString"],
     [() => compiler.jsonSchema(true, { whitespace: "\udc00" }), "whitespace"],
@@ -161,17 +179,24 @@ test("arguments of a wrong kind are errors with their places, and the module wor
     [() => compiler.structuralTag(undefined), "tag"],
     [() => compiler.deserialize("x"), "bytes"],
     [() => pawl.compiler(), "vocabulary"],
+    [() => pawl.compiler(other.vocabulary({ tokens: ["a"] })), "vocabulary"],
     [() => pawl.compiler(tokenizer, { prepareSteps: 1.5 }), "prepareSteps"],
     [() => pawl.compiler(tokenizer, { memoryBudget: NaN }), "memoryBudget"],
     [() => pawl.vocabulary(), "tokens"],
     [() => pawl.vocabulary({ tokens: ["a", 5] }), "tokens[1]"],
+    [() => pawl.vocabulary({ tokens: ["a", , "b"] }), "tokens[1]"],
+    [() => pawl.vocabulary({ tokens: ["a"], special: [2 ** 32] }), "special[0]"],
     [() => pawl.tokenizer(cyclic), "json"],
     [() => pawl.tokenizer(tokenizerText, { endTokens: 0 }), "endTokens"],
     [() => pawl.tokenizer(tokenizerText, { endTokens: [{}] }), "endTokens[0]"],
     [() => pawl.tokenizer(tokenizerText, { paddedSize: "x" }), "paddedSize"],
+    [() => pawl.tokenizer(tokenizerText, { endTokens: [2 ** 32 + 1] }), "endTokens[0]"],
+    [() => pawl.tokenizer(Promise.resolve(tokenizerText)), "json"],
     [() => tokenizer.encode("a\ud800"), "text"],
     [() => tokenizer.encode(5), "text"],
     [() => tokenizer.decode(["x"]), "tokens[0]"],
+    [() => tokenizer.decode([2 ** 32 + 65]), "tokens[0]"],
+    [() => matcher.validateTokens([2 ** 32]), "tokens[0]"],
     [() => tokenizer.decode(5), "tokens"],
     [() => tokenizer.tokenBytes("x"), "token"],
     [() => matcher.accept(NaN), "token"],

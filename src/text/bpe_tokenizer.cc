@@ -175,11 +175,16 @@ std::string_view BpeTokenizer::NameOf(TokenId id) const {
 }
 
 Result<std::shared_ptr<const Vocabulary>> BpeTokenizer::MakeVocabulary(int padded_size) const {
+  constexpr int kMostLogits = 1 << 24;
   if (padded_size != 0 && padded_size < size()) {
     return Error{ErrorCode::kInvalid,
                  "the model has " + std::to_string(padded_size) + " logits, the tokenizer " +
                      std::to_string(size()) + " tokens",
-                 ""};
+                 "padded_size"};
+  }
+  if (padded_size > kMostLogits) {
+    return Error{ErrorCode::kLimit, "more than 2^24 tokens: " + std::to_string(padded_size),
+                 "padded_size"};
   }
   VocabularyInit init;
   init.tokens.resize(static_cast<size_t>(std::max(size(), padded_size)));

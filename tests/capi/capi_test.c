@@ -409,7 +409,7 @@ static void test_matcher(void) {
   const int32_t outside[] = {kTokens};
   options.end_tokens = outside;
   options.end_token_count = 1;
-  CHECK_FAILS(pawl_matcher_create(grammar, &options, &other, &error), PAWL_INVALID, "");
+  CHECK_FAILS(pawl_matcher_create(grammar, &options, &other, &error), PAWL_INVALID, "end_tokens");
   options.end_token_count = 0;
   options.terminate_without_end_token = 1;
   CHECK(pawl_matcher_create(grammar, &options, &other, NULL) == PAWL_OK);

@@ -22,6 +22,7 @@ TEST(VocabularyTest, RefusesWhatItCannotHold) {
   auto bad = Vocabulary::Create({{"a"}, {1}, {}});
   ASSERT_FALSE(bad.ok());
   EXPECT_EQ(bad.error().message, "special token id 1 is outside 0..0");
+  EXPECT_EQ(bad.error().place, "special");
   EXPECT_FALSE(Vocabulary::Create({{"a"}, {}, {-1}}).ok());
   EXPECT_EQ(Vocabulary::Create({{std::string(70000, 'a')}, {}, {}}).error().place, "token 0");
 }

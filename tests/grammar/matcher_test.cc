@@ -213,6 +213,7 @@ TEST(MatcherTest, RefusesEndTokensOutsideTheVocabulary) {
     const auto matcher = Matcher::Create(grammar, options);
     ASSERT_FALSE(matcher.ok());
     EXPECT_EQ(matcher.error().message, "end token " + std::to_string(token) + " is outside 0..266");
+    EXPECT_EQ(matcher.error().place, "end_tokens");
   }
 }
 

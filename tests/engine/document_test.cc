@@ -196,7 +196,7 @@ struct Part {
   int64_t begin, end;
 };
 
-// Keys a, b: scalars; l: a list of records; o: an object with a list of scalars.
+// Keys a, b: scalars; l: a list of records, some with a list; o: an object with a list of scalars.
 Value RandomRecord(std::mt19937& random) {
   const auto scalar = [&]() -> std::string {
     static const std::vector<std::string> kValues = {"1",    "1.0",  "\"x\"", "\"y\"",
@@ -207,7 +207,8 @@ Value RandomRecord(std::mt19937& random) {
     std::string out = "[";
     for (size_t i = random() % 4; i > 0; --i) {
       const std::string k = random() % 2 == 0 ? "\"p\"" : "\"q\"";
-      out += records ? "{\"k\":" + k + ",\"n\":" + std::to_string(random() % 2) + "}" : k;
+      const std::string own = random() % 2 == 0 ? "" : ",\"m\":[" + k + ",[" + k + "]]";
+      out += records ? "{\"k\":" + k + ",\"n\":" + std::to_string(random() % 2) + own + "}" : k;
       out += i > 1 ? "," : "";
     }
     return out + "]";

@@ -165,6 +165,10 @@ class Reader {
     if (noted_.insert(&value).second)
       notes_.push_back(path.ToString() + ": " + std::string(path.token) + ": " + why);
   }
+  // The keyword that a name is a misspelling of; "": of none. Schemas may have any number of names,
+  // so it looks at kMostHints of them.
+  std::string_view MeantBy(std::string_view name);
+  static constexpr int kMostHints = 1000;
   // With list_annotations (schema_reader.cc): the keywords of `schema` that demand nothing.
   void ListAnnotations(const Value& schema, const Path& path);
   std::string WhyAnnotation(const std::string& name, const Value& value, const Value& schema) const;
@@ -217,6 +221,7 @@ class Reader {
   std::unordered_map<std::string, FormulaId> present_;
   std::vector<std::string> notes_;
   std::unordered_set<const Value*> noted_;
+  int hints_ = 0;
   size_t listed_ = 0;     // by ListAnnotations
   size_t left_open_ = 0;  // notes of Closed
   bool has_object_unions_ = false;

@@ -2,10 +2,12 @@
 #include <algorithm>
 #include <string_view>
 #include <unordered_set>
+#include <vector>
 
 #include "grammar/regex/ecma_parser.h"
 #include "grammar/regex/formats.h"
 #include "schemas/formula/atoms.h"
+#include "schemas/read/near_keyword.h"
 #include "schemas/read/reader_internal.h"
 #include "src/base/utf8.h"
 
@@ -160,10 +162,22 @@ Status Reader::CheckKeywords(const Value& schema, const Path& path) {
         it != Keywords().end() && dialect() >= it->second.first && dialect() <= it->second.last;
     // An unknown keyword is an annotation by the specification; worth a remark, since it is often a
     // misspelling.
-    if (!known && !NamesOrHolds(name) && !IsAnnotation(name))
-      Note(value, {&path, name}, "not a keyword of this dialect, taken as an annotation");
+    if (known || NamesOrHolds(name) || IsAnnotation(name)) continue;
+    const std::string_view meant = it == Keywords().end() ? MeantBy(name) : "";
+    Note(value, {&path, name},
+         "not a keyword of this dialect, taken as an annotation" +
+             (meant.empty() ? "" : "; is " + std::string(meant) + " meant?"));
   }
   return {};
+}
+
+std::string_view Reader::MeantBy(std::string_view name) {
+  if (++hints_ > kMostHints) return "";
+  std::vector<std::string_view> candidates;
+  for (const auto& [keyword, of] : Keywords()) {
+    if (dialect() >= of.first && dialect() <= of.last) candidates.push_back(keyword);
+  }
+  return NearKeyword(name, candidates);
 }
 
 Result<uint64_t> Reader::Count(const Value& value, const Path& path) {

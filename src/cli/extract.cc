@@ -322,9 +322,8 @@ int Extract(TextFlags flags) {
   }
   Result<ExtractJob> loaded = Load(flags);
   if (!loaded.ok()) return Fail(kExtract, loaded.error());
-  if (flags.extract.stats || flags.extract.grammar.annotations) {
-    for (const std::string& note : loaded->extractor->notes()) Note(kExtract, "note: " + note);
-  }
+  NoteAnnotations(kExtract, loaded->extractor->notes(),
+                  flags.extract.stats || flags.extract.grammar.annotations);
   if (flags.many()) return ExtractMany(flags, *loaded);
   const int code = ExtractOne(flags, *loaded);
   if (flags.diffusion_svg.empty() || code != kExitOk) return code;

@@ -225,7 +225,7 @@ int Generate(const GenerateFlags& flags) {
     grammar.chat_source = grammar.as_seen(prompted->source);
     Result<Gaps> created = Gaps::Create(grammar, prompted->model->vocabulary());
     if (!created.ok()) return Fail(kGenerate, created.error());
-    flags.grammar.NoteAnnotations(kGenerate, created->grammar());
+    NoteAnnotations(kGenerate, created->grammar().notes(), flags.grammar.annotations);
     gaps = *std::move(created);
   }
   const bool several = gaps && gaps->several();

@@ -70,7 +70,7 @@ int ShowMask(const MaskFlags& flags) {
   if (!text.ok()) return Fail(kMask, text.error());
   Result<Grammar> grammar = flags.grammar.Compile(text->vocabulary);
   if (!grammar.ok()) return Fail(kMask, grammar.error());
-  flags.grammar.NoteAnnotations(kMask, *grammar);
+  NoteAnnotations(kMask, grammar->notes(), flags.grammar.annotations);
   const State start = grammar->Start();
   const size_t fits = start.MatchedPrefix(flags.prefix);
   const std::optional<State> state = start.Advance(std::string_view(flags.prefix).substr(0, fits));

@@ -592,10 +592,12 @@ Result<Grammar> GrammarFlags::CompileWhole(
   return grammar;
 }
 
-void GrammarFlags::NoteAnnotations(std::string_view command, const Grammar& grammar) const {
-  for (const std::string& note : grammar.notes()) {
-    // A dialect that is not known may change what every keyword means.
-    if (annotations || note.starts_with("#/$schema: ")) Note(command, "note: " + note);
+void NoteAnnotations(std::string_view command, std::span<const std::string> notes, bool all) {
+  for (const std::string& note : notes) {
+    // A dialect that is not known may change what every keyword means, and a misspelt keyword
+    // demands nothing.
+    const bool always = note.starts_with("#/$schema: ") || note.ends_with(" meant?");
+    if (all || always) Note(command, "note: " + note);
   }
 }
 

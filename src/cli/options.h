@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -187,9 +188,6 @@ struct GrammarFlags {
   // The same of the constraint itself, before --prefix and the like are applied.
   Result<Grammar> CompileWhole(const std::shared_ptr<const Vocabulary>& vocabulary) const;
 
-  // With --annotations: what of the schema demands nothing, a line each on stderr.
-  void NoteAnnotations(std::string_view command, const Grammar& grammar) const;
-
   void AddReferencesTo(CLI::App* command);
   void AddSourceTo(CLI::App* command);
 
@@ -203,6 +201,10 @@ struct GrammarFlags {
 
   const CLI::App* command_ = nullptr;  // after AddAllTo: knows which options were given
 };
+
+// Notes of a grammar on stderr, a line each. `all`: with --annotations. Otherwise only those that
+// say what a user has hardly meant: a dialect that is not known, a misspelt keyword.
+void NoteAnnotations(std::string_view command, std::span<const std::string> notes, bool all);
 
 // --samplers, --typical-p, ...: what SamplerStages has.
 void AddStageOptions(CLI::App* command, SamplerStages& stages);

@@ -91,7 +91,7 @@ int Sample(const SampleFlags& flags) {
   if (!text.ok()) return Fail(kSample, text.error());
   const Result<Gaps> gaps = Gaps::Create(flags.grammar, text->vocabulary);
   if (!gaps.ok()) return Fail(kSample, gaps.error());
-  flags.grammar.NoteAnnotations(kSample, gaps->grammar());
+  NoteAnnotations(kSample, gaps->grammar().notes(), flags.grammar.annotations);
 
   int exit_code = kExitOk;
   RandomWalk walk(gaps->grammar(), text->vocabulary, flags);

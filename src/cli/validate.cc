@@ -41,7 +41,7 @@ int Validate(const ValidateFlags& flags) {
   if (!text.ok()) return Fail(kValidate, text.error());
   Result<Grammar> grammar = flags.grammar.Compile(text->vocabulary);
   if (!grammar.ok()) return Fail(kValidate, grammar.error());
-  flags.grammar.NoteAnnotations(kValidate, *grammar);
+  NoteAnnotations(kValidate, grammar->notes(), flags.grammar.annotations);
   int exit_code = kExitOk;
   Progress progress(kValidate, "validating");
   for (const std::string& file : flags.files) {

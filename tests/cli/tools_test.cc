@@ -243,6 +243,28 @@ TEST(AnnotationsOptionTest, OneLineEach) {
   }
 }
 
+// What is hardly meant is said without --annotations.
+TEST(AnnotationsOptionTest, MisspeltKeywordsAreSaid) {
+  const std::string& model = RandomModelFolder();
+  const std::string schema =
+      WriteScratch("misspelt.json", R"({"type":"integer","title":"n","maxmum":10})");
+  const std::vector<std::vector<std::string>> commands = {
+      {"validate", "--tokenizer", model, "-"},
+      {"mask", "--tokenizer", model},
+      {"sample", "--tokenizer", model},
+      {"extract", "--model", model, "--text", "x"},
+      {"generate", "--model", model, "--prompt", "x"}};
+  for (std::vector<std::string> command : commands) {
+    command.insert(command.begin() + 1, {"--schema", schema});
+    const CommandResult result = RunPawl(command, "7");
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_EQ(result.err,
+              "pawl " + command[0] +
+                  ": note: #/maxmum: maxmum: not a keyword of this dialect, taken as an "
+                  "annotation; is maximum meant?\n");
+  }
+}
+
 TEST(TokenizeTest, RoundTrip) {
   const std::string& tokenizer = RandomModelFolder();
   const std::string text =

@@ -2,13 +2,17 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <random>
 #include <set>
 #include <string>
+#include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "grammar/languages/option_fields.h"
 #include "pawl/compiler.h"
+#include "schemas/read/near_keyword.h"
 #include "tests/support/vocabularies.h"
 
 namespace pawl {
@@ -30,6 +34,69 @@ Notes Dialect(const std::string& name, const std::string& schema, bool list = tr
   JsonSchemaOptions options;
   options.default_dialect = name;
   return NotesOf(schema, options, list);
+}
+
+TEST(AnnotationsTest, MisspeltKeywords) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"propertis", "properties"},
+      {"max_length", "maxLength"},
+      {"minlength", "minLength"},
+      {"item", "items"},
+      {"aditionalProperites", "additionalProperties"},
+      {"enums", "enum"},
+      {"allof", "allOf"},
+      {"requried", "required"},
+      {"mixItems", ""},
+      {"x-order", ""},
+      {"nullable", ""},
+      {"nto", ""},
+      {"typ", ""},
+      {"discriminator", ""}};
+  for (const auto& [name, meant] : cases) {
+    const Notes notes =
+        Dialect("2020-12", R"({"type":"object",")" + std::string(name) + R"(":true})", false);
+    const std::string end =
+        *meant == 0 ? "taken as an annotation" : "; is " + std::string(meant) + " meant?";
+    ASSERT_EQ(notes.size(), 1u) << name;
+    EXPECT_TRUE(notes[0].ends_with(end)) << notes[0];
+  }
+  // What the dialect does not have is not meant.
+  const Notes old = Dialect("draft4", R"({"contain":1,"const":2})", false);
+  ASSERT_EQ(old.size(), 2u);
+  for (const std::string& note : old) EXPECT_TRUE(note.ends_with("taken as an annotation")) << note;
+}
+
+// Optimal string alignment, all ways tried.
+size_t SlowDistance(std::string_view a, std::string_view b) {
+  if (a.empty() || b.empty()) return a.size() + b.size();
+  const std::string_view c = a.substr(1), d = b.substr(1);
+  size_t best = std::min({SlowDistance(c, b) + 1, SlowDistance(a, d) + 1,
+                          SlowDistance(c, d) + (a[0] == b[0] ? 0 : 1)});
+  if (a.size() > 1 && b.size() > 1 && a[0] == b[1] && a[1] == b[0]) {
+    best = std::min(best, SlowDistance(a.substr(2), b.substr(2)) + 1);
+  }
+  return best;
+}
+
+TEST(AnnotationsTest, NearKeywordsAgainstTryingAllWays) {
+  std::mt19937 random(5);
+  int found = 0;
+  for (int round = 0; round < 2000; ++round) {
+    const auto name = [&] {
+      std::string out;
+      for (size_t i = 4 + random() % 5; i > 0; --i) out += static_cast<char>('a' + random() % 2);
+      return out;
+    };
+    const std::string given = name(), one = name(), two = name();
+    const size_t first = SlowDistance(given, one), second = SlowDistance(given, two);
+    const size_t most = given.size() < 8 ? 1 : 2;
+    const std::string nearest = first < second ? one : first > second ? two : "";
+    const std::string wanted = std::min(first, second) <= most ? nearest : "";
+    const std::string_view keywords[] = {one, two};
+    EXPECT_EQ(schema::NearKeyword(given, keywords), wanted) << given << " " << one << " " << two;
+    found += wanted.empty() ? 0 : 1;
+  }
+  EXPECT_GT(found, 200);
 }
 
 TEST(AnnotationsTest, ListsWhatDemandsNothing) {

@@ -66,7 +66,7 @@ TEST(AnnotationsTest, MisspeltKeywords) {
   for (const std::string& note : old) EXPECT_TRUE(note.ends_with("taken as an annotation")) << note;
 }
 
-// Optimal string alignment, all ways tried.
+// Optimal string alignment, each edit tried.
 size_t SlowDistance(std::string_view a, std::string_view b) {
   if (a.empty() || b.empty()) return a.size() + b.size();
   const std::string_view c = a.substr(1), d = b.substr(1);
@@ -78,7 +78,7 @@ size_t SlowDistance(std::string_view a, std::string_view b) {
   return best;
 }
 
-TEST(AnnotationsTest, NearKeywordsAgainstTryingAllWays) {
+TEST(AnnotationsTest, NearKeywordsAgainstTryingEachEdit) {
   std::mt19937 random(5);
   int found = 0;
   for (int round = 0; round < 2000; ++round) {

@@ -314,6 +314,7 @@ TEST(SearchCommandTest, SignalsEndTests) {
     const pid_t pawl = ::fork();
     ASSERT_GE(pawl, 0);
     if (pawl == 0) {
+      ::signal(number, SIG_DFL);  // a shell ignores SIGINT for what it runs in the background
       ::execl(PAWL_COMMAND, "pawl", "generate", "--model", model.c_str(), "--prompt", "a",
               "--regex", "[a-d]{3}", "--search", "beam", "--check-timeout", "600", "--check",
               check.c_str(), static_cast<char*>(nullptr));

@@ -215,19 +215,20 @@ TEST(MaskTest, ListsTheAllowedTokens) {
   EXPECT_EQ(value["tokens"][0]["id"], 'l');
 }
 
+std::vector<std::vector<std::string>> CommandsWithSchema(const std::string& schema) {
+  const std::string& model = RandomModelFolder();
+  return {{"validate", "--schema", schema, "--tokenizer", model, "-"},
+          {"mask", "--schema", schema, "--tokenizer", model},
+          {"sample", "--schema", schema, "--tokenizer", model},
+          {"extract", "--schema", schema, "--model", model, "--text", "x"},
+          {"generate", "--schema", schema, "--model", model, "--prompt", "x"}};
+}
+
 // Each command with --schema lists them on stderr, and writes the same to stdout as without.
 TEST(AnnotationsOptionTest, OneLineEach) {
   const std::string schema = WriteScratch(
       "annotated.json", R"({"title": "t", "const": 7, "titel": "x", "format": "float"})");
-  const std::string& model = RandomModelFolder();
-  const std::vector<std::vector<std::string>> commands = {
-      {"validate", "--tokenizer", model, "-"},
-      {"mask", "--tokenizer", model},
-      {"sample", "--tokenizer", model},
-      {"extract", "--model", model, "--text", "x"},
-      {"generate", "--model", model, "--prompt", "x"}};
-  for (std::vector<std::string> command : commands) {
-    command.insert(command.begin() + 1, {"--schema", schema});
+  for (std::vector<std::string> command : CommandsWithSchema(schema)) {
     const CommandResult plain = RunPawl(command, "7");
     EXPECT_EQ(plain.exit_code, 0) << plain.err;
     EXPECT_EQ(plain.err, "");
@@ -245,17 +246,9 @@ TEST(AnnotationsOptionTest, OneLineEach) {
 
 // What is hardly meant is said without --annotations.
 TEST(AnnotationsOptionTest, MisspeltKeywordsAreSaid) {
-  const std::string& model = RandomModelFolder();
   const std::string schema =
       WriteScratch("misspelt.json", R"({"type":"integer","title":"n","maxmum":10})");
-  const std::vector<std::vector<std::string>> commands = {
-      {"validate", "--tokenizer", model, "-"},
-      {"mask", "--tokenizer", model},
-      {"sample", "--tokenizer", model},
-      {"extract", "--model", model, "--text", "x"},
-      {"generate", "--model", model, "--prompt", "x"}};
-  for (std::vector<std::string> command : commands) {
-    command.insert(command.begin() + 1, {"--schema", schema});
+  for (std::vector<std::string> command : CommandsWithSchema(schema)) {
     const CommandResult result = RunPawl(command, "7");
     EXPECT_EQ(result.exit_code, 0) << result.err;
     EXPECT_EQ(result.err,
